@@ -77,7 +77,7 @@ class Rectangle:
         if letters != edges:
             raise ValueError(f"a rectangle of {letters} letters has edges of {edges}")
         if self.pruning is not None:
-            gains = len(self.pruning.query_gain) - 1, len(self.pruning.target_gain) - 1
+            gains = len(self.pruning.query.most) - 1, len(self.pruning.target.most) - 1
             if letters != gains:
                 raise ValueError(f"a rectangle of {letters} letters has gains for {gains}")
 

@@ -4,13 +4,19 @@ Two facts are known before a sweep: a *bound* that the score of every path of in
 that a path can still gain from a cell on. A block of cells, of whatever size a back end leaves out at a time,
 is needed only if a path can enter it with a value that, with all it can still gain, reaches the bound:
 
-    highest + min(query_gain[i], target_gain[j]) + alpha  >=  bound
+    highest + gain + alpha  >=  bound
 
-Here `highest` is the highest H, E or F on the block's upper and left edge, and (i, j) its upper left corner.
-The gains do not increase with i and j, so those at the corner hold for the whole block. A path that enters in
-E or F has a gap open already. It may gain alpha more than a path from H, whose gap would have to be opened.
-In local mode a path may also begin inside the block, with value 0. The edges of the block then hold no H
-below 0, so the same test covers it.
+Here `highest` is the highest H, E or F on the block's upper and left edge, and `gain` is the most that a path
+in H gains from any boundary of the block on (`Pruning.gain`). A path that enters in E or F has a gap open
+already. It may gain alpha more than a path from H, whose gap would have to be opened. In local mode a path
+may also begin inside the block, with value 0. The edges of the block then hold no H below 0, so the same test
+covers it.
+
+**What a gain depends on.** The letters of the query that are left limit it, and so do those of the target. A
+path may also lag behind: it has used many letters of the query, but few of the target. If similar letters of
+the two are not there, but further on in the target, the path gains little, or it has to catch up by a gap. A
+gap of one letter more costs beta more. So for each place in the query there is a limit that rises by beta
+with each letter of the target, and likewise with query and target exchanged (`SideGains`).
 
 Why the result is the same. The values that stand in the place of a block (`left_out`) are never higher than
 the true ones. So no value anywhere is too high. Take a path that reaches the bound. By induction along it,
@@ -24,8 +30,8 @@ IEEE Trans. Parallel Distrib. Syst. 24:1009-1021, 2013).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,55 +50,125 @@ Anchors = NDArray[np.int64]
 
 NO_ANCHORS: Anchors = np.empty((0, 4), np.int64)
 
+#: Boundary indices: a number or an integer array.
+Places = int | NDArray[np.int64]
+
+#: The most that a path in H gains from any cell from the first to the last one of a line.
+GainAlong = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
+
+#: The letters from one number to the next of those that are not kept for every letter: see `SideGains`.
+SPACING = 8
+
+_LOWEST, _HIGHEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideGains:
+    """The most that a path can still gain, by its place in one of two sequences, which has n letters.
+
+    Take a path in H at boundary k of this sequence and boundary x of the other one. It gains no more than
+
+        min(most[k], max(floor[k // SPACING], line[k // SPACING] + slope * x))
+
+    from there on. `most` has the shape (n + 1,). The other two have the shape (n // SPACING + 1,). All are
+    int32 and do not increase. `slope` is the beta of the scoring.
+    """
+
+    most: IntArray
+    floor: IntArray
+    line: IntArray
+    slope: int
+
+    @classmethod
+    def of(cls, most: IntArray) -> SideGains:
+        """Gains that do not depend on the place in the other sequence."""
+        floor = most[::SPACING]
+        return cls(most, floor, np.full_like(floor, _LOWEST), 0)
+
+    @property
+    def table(self) -> IntArray:
+        """All numbers one after the other, for `side_gain`."""
+        return np.concatenate([self.most, self.floor, self.line])
+
+    def within(self, start: int, stop: int, other_start: int) -> SideGains:
+        """The same for the letters from `start` to `stop` of this sequence, and those from `other_start` of
+        the other one."""
+        first, count = start // SPACING, (stop - start) // SPACING + 1
+        floor, line = (values[first : first + count] for values in (self.floor, self.line))
+        moved = np.clip(line + np.int64(self.slope * other_start), _LOWEST, _HIGHEST).astype(np.int32)
+        return SideGains(self.most[start : stop + 1], floor, moved, self.slope)
+
+    def at(self, first: Places, last_other: Places) -> NDArray[np.int64]:
+        """The most from any boundary from `first` on here, and up to `last_other` in the other sequence."""
+        at = np.asarray(first) // SPACING
+        line = self.line[at] + np.int64(self.slope) * last_other
+        least: NDArray[np.int64] = np.minimum(self.most[first], np.maximum(self.floor[at], line))
+        return least
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
     """What a sweep of a rectangle of m x n letters may leave out.
 
     Only paths through the rectangle that end, wherever they end, with a score of at least `bound` are of
-    interest. `query_gain` of shape (m + 1,) and `target_gain` of shape (n + 1,), int32, do not increase. A
-    path in H at boundary (i, j) gains at most the smaller of `query_gain[i]` and `target_gain[j]` from there
-    on, inside and beyond the rectangle.
+    interest. `query` and `target` are what a path can gain, inside and beyond the rectangle, by its place in
+    the m query letters and in the n target letters.
 
     `rises`: the best score found raises the bound while the rectangle is swept. This is only right where a
     path of interest may end in any cell, as its best score is then that of the best cell.
     """
 
     bound: int
-    query_gain: IntArray
-    target_gain: IntArray
+    query: SideGains
+    target: SideGains
     rises: bool = False
 
     def within(self, i0: int, i1: int, j0: int, j1: int) -> Pruning:
         """The same for the part of the rectangle with the rows i0 <= i < i1 and the columns j0 <= j < j1."""
-        return Pruning(self.bound, self.query_gain[i0 : i1 + 1], self.target_gain[j0 : j1 + 1], self.rises)
+        return replace(self, query=self.query.within(i0, i1, j0), target=self.target.within(j0, j1, i0))
 
-    def needs(self, top: Edge, left: Edge, gap_open: int) -> bool:
+    def gain(self, i0: Places, i1: Places, j0: Places, j1: Places) -> NDArray[np.int64]:
+        """The most that a path in H gains from any boundary (i, j) on, i0 <= i <= i1 and j0 <= j <= j1.
+
+        For numbers, or for integer arrays of one shape.
+        """
+        return np.minimum(self.query.at(i0, j1), self.target.at(j0, i1))
+
+    def needs_from(self, level: int, gap_open: int) -> bool:
+        """Whether a path that has the value `level` in any cell of the rectangle may be of interest."""
+        rows, cols = len(self.query.most) - 1, len(self.target.most) - 1
+        return level + int(self.gain(0, rows, 0, cols)) + gap_open >= self.bound
+
+    def needs(self, top: Edge, left: Edge, gap_open: int, level: int) -> bool:
         """Whether a path of interest may visit the rectangle, given its top and left edge.
 
-        The same as `is_needed`, but each cell of the edges is tested with its own gains. On a linear edge,
-        where H is highest at the beginning, one test does for all cells. No gap state is above H.
+        The same as `is_needed`, but each cell of the edges is tested with its own gain. On a linear edge,
+        where H is highest at the beginning, one test does for all cells. No gap state is above H. `level` is
+        H of cells that were left out: in local mode 0, with which a path may also begin in any cell.
         """
         least = self.bound - gap_open
-        return any_reaches(top, self.target_gain, int(self.query_gain[0]), least) or any_reaches(
-            left, self.query_gain, int(self.target_gain[0]), least
+        return (
+            self.needs_from(level, gap_open)
+            or any_reaches(top, lambda first, last: self.gain(0, 0, first, last), least)
+            or any_reaches(left, lambda first, last: self.gain(first, last, 0, 0), least)
         )
 
 
-def any_reaches(edge: Edge, gains: IntArray, other_gain: int, least: int) -> bool:
+def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:
     """Whether H somewhere on an edge, with what can be gained from there on, is at least `least`.
 
     Only stretches whose upper bound of H is high enough are unpacked, neighbouring ones together.
     """
     firsts, highest = edge.stretches()
-    stops = np.append(firsts[1:], len(edge) + 1)
-    may_reach = np.flatnonzero(highest + np.minimum(gains[firsts], other_gain) >= least)
+    lasts = np.append(firsts[1:] - 1, len(edge))
+    may_reach = np.flatnonzero(highest + gain(firsts, lasts) >= least)
     if isinstance(edge, LinearEdge) or not len(may_reach):
         return len(may_reach) > 0
     for together in np.split(may_reach, np.flatnonzero(np.diff(may_reach) > 1) + 1):
-        first, stop = int(firsts[together[0]]), int(stops[together[-1]])
-        h, _ = edge.cells(first, stop)
-        if np.add(h, np.minimum(gains[first:stop], other_gain), dtype=np.int64).max() >= least:
+        first, last = int(firsts[together[0]]), int(lasts[together[-1]])
+        h, _ = edge.cells(first, last + 1)
+        cells = np.arange(first, last + 1)
+        if (h + gain(cells, cells)).max() >= least:
             return True
     return False
 
@@ -113,10 +189,21 @@ class KnownBound:
     milestones: Mapping[Strand, Milestones] = field(default_factory=dict, compare=False, repr=False)
 
 
-def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:
-    """Whether a block may lie on a path of interest; the gains are those at its upper left corner.
+def side_gain(gains: IntArray, at: int, letters: int, first: int, slope: int, last_other: int) -> int:
+    """`SideGains.at` of one boundary, from the `SideGains.table` of that many letters, which begins at `at`.
 
-    Back ends compile it. All numbers fit 32 bits, but their sum may not.
+    Back ends compile it. All numbers fit 32 bits, but their sums may not.
+    """
+    floor_at = at + letters + 1 + first // SPACING
+    line_at = floor_at + letters // SPACING + 1
+    gain: int = min(gains[at + first], max(gains[floor_at], gains[line_at] + slope * last_other))
+    return gain
+
+
+def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:
+    """Whether a block may lie on a path of interest, given the `side_gain` of both sequences.
+
+    Back ends compile it. All numbers fit 32 bits, but their sums may not.
     """
     return highest + min(query_gain, target_gain) + gap_open >= bound
 

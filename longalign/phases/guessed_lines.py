@@ -43,7 +43,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import starmap
 
 import numpy as np
@@ -225,17 +225,18 @@ def _half_width(pruning: Pruning, milestones: Milestones, row: int, margin: int,
     above, at one of the milestones, by a vertical gap. Both pay beta for each letter. `milestones` are those
     down to the row, at least one. The letters between the last one and the row are taken for matches.
     """
-    beta, gain, least = scoring.gap_extend, int(pruning.query_gain[row]), pruning.bound - margin
+    beta, least = scoring.gap_extend, pruning.bound - margin
     at, column, value = milestones[-1].tolist()
     value, column = value + scoring.highest * (row - at), column + row - at
 
     def is_lost(letters: int) -> bool:
-        still = min(gain, int(pruning.target_gain[column + letters]))
+        still = pruning.gain(row, row, column + letters, column + letters)
         return bool(value - beta * letters + still < least)
 
-    right = bisect_left(range(len(pruning.target_gain) - column), True, key=is_lost) - 1
+    right = bisect_left(range(len(pruning.target.most) - column), True, key=is_lost) - 1
     above, columns, values = milestones.T
-    reached = values - beta * (row - above) + np.minimum(gain, pruning.target_gain[columns])
+    rows = np.full_like(columns, row)
+    reached = values - beta * (row - above) + pruning.gain(rows, rows, columns, columns)
     of_interest = np.flatnonzero(reached >= least)
     below = row - int(above[of_interest[0]]) if len(of_interest) else 0
     return max(0, right, below)
@@ -244,14 +245,14 @@ def _half_width(pruning: Pruning, milestones: Milestones, row: int, margin: int,
 def _may_begin_below(problem: Problem, row: int) -> bool:
     """Whether a path that reaches the bound may begin below a row.
 
-    It begins on the left edge or, with the floor of 0, in any cell. The left edge is then 0, and gains do not
-    increase from its cells on.
+    It begins on the left edge or, with the floor of 0, in any cell. The left edge is then 0, and its cells
+    are tested with what can be gained from any column on.
     """
-    pruning = problem.pruning
+    pruning, columns = problem.pruning, len(problem.target)
     assert pruning is not None
     left = problem.left.part(row, len(problem.query))
-    least = pruning.bound - problem.scoring.gap_open
-    return any_reaches(left, pruning.query_gain[row:], int(pruning.target_gain[0]), least)
+    least, last_column = pruning.bound - problem.scoring.gap_open, columns if problem.has_floor else 0
+    return any_reaches(left, lambda first, last: pruning.gain(row + first, row + last, 0, last_column), least)
 
 
 def difference(
@@ -262,7 +263,7 @@ def difference(
     `true` are the pieces of the true line between the columns `cuts`. The corner of each belongs to the piece
     before.
     """
-    least, gain = pruning.bound - gap_open, int(pruning.query_gain[line.row])
+    least, row = pruning.bound - gap_open, line.row
     first, last = line.first, line.first + len(line.line)
     compared = []
     for j0, j1, edge in zip(cuts[:-1], cuts[1:], true, strict=True):
@@ -270,14 +271,16 @@ def difference(
         if begin > end:
             begin, end = j1 + 1, j1
         for start, stop in ((j0 + 1, begin - 1), (end + 1, j1)):  # not guessed
-            gains = pruning.target_gain[start : stop + 1]
-            if start <= stop and any_reaches(edge.part(start - j0, stop - j0), gains, gain, least):
+            if start <= stop and any_reaches(
+                edge.part(start - j0, stop - j0), partial(_gain_along, pruning, row, start), least
+            ):
                 return None
         if begin <= end:
             compared.append((j0, edge, begin, end))
 
     def both_lines(j0: int, edge: Edge, begin: int, end: int) -> NDArray[np.int64]:
-        limit = least - np.minimum(pruning.target_gain[begin : end + 1], gain).astype(np.int64)
+        columns = np.arange(begin, end + 1)
+        limit = least - _gain_along(pruning, row, 0, columns, columns)
         known = edge.cells(begin - j0, end - j0 + 1)
         guess = line.line.cells(begin - first, end - first + 1)
         return np.array([*known, *guess, limit], np.int64)
@@ -286,6 +289,14 @@ def difference(
     added = _difference_at_peak(starmap(both_lines, compared))
     is_right = added is not None and all(_differ_by(added, piece) for piece in starmap(both_lines, compared))
     return added if is_right else None
+
+
+def _gain_along(
+    pruning: Pruning, row: int, start: int, first: NDArray[np.int64], last: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The most that a path in H gains from cells of a row on: the first to the last one after `start`."""
+    rows = np.full_like(first, row)
+    return pruning.gain(rows, rows, start + first, start + last)
 
 
 def _difference_at_peak(pieces: Iterable[NDArray[np.int64]]) -> int | None:

@@ -150,8 +150,7 @@ def _reaching(job: SweepJob, bound: int, query: Codes, target: Codes) -> SweepJo
     latest: those of the job, and maybe more.
     """
     most = gains(query, target, job.scoring, threads=1)
-    rows, cols = len(job.query), len(job.target)
-    pruning = Pruning(bound, most.query[: rows + 1], most.target[: cols + 1])
+    pruning = Pruning(bound, most.query, most.target).within(0, len(job.query), 0, len(job.target))
     return replace(job, pruning=pruning, of_matrix=True)
 
 

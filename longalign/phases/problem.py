@@ -61,7 +61,7 @@ class Problem:
 
     def gains(self, anchors: Anchors = NO_ANCHORS) -> Gains:
         """The most that a path can gain from each row and column on; less if `anchors` are known."""
-        return gains(self.query, self.target, self.scoring, anchors=anchors)
+        return gains(self.query, self.target, self.scoring, anchors=anchors, ends=self.mode.ends)
 
     def pruning_by(self, bound: int, most: Gains | None = None) -> Pruning:
         """What a sweep may leave out if only paths that reach `bound`, the score of one, are of interest.

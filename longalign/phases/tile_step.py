@@ -16,9 +16,8 @@ from typing import Protocol
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, no_progress
 from longalign.events import Advanced, Event, TileFinished
 from longalign.model.geometry import Tile
-from longalign.model.pruning import is_needed, values_left_out
+from longalign.model.pruning import values_left_out
 from longalign.phases.lattice import StoreLattice
-from longalign.phases.left_out import left_out_edge
 from longalign.phases.tile_starts import tile_starts
 from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
@@ -193,15 +192,11 @@ def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     Most tiles lie between two that were left out, whose values need not be looked at. A tile below a guessed
     row is judged by that row, whatever has become of the tile above.
     """
-    problem, left_out = lattice.problem, lattice.left_out.tiles
-    whole, alpha = problem.pruning, problem.scoring.gap_open
-    if whole is None:
+    pruning, problem, left_out = lattice.pruning(tile), lattice.problem, lattice.left_out.tiles
+    if pruning is None:
         return True
+    (level, _), alpha = values_left_out(problem.scoring, problem.has_floor), problem.scoring.gap_open
     is_below_guess = tile.i0 in lattice.guesses.lines
     if not is_below_guess and {(tile.row - 1, tile.col), (tile.row, tile.col - 1)} <= left_out:
-        highest = left_out_edge(0, problem.scoring, problem.has_floor).corner
-        gains = int(whole.query_gain[tile.i0]), int(whole.target_gain[tile.j0])
-        return is_needed(highest, *gains, alpha, lattice.bound)
-    pruning = lattice.pruning(tile)
-    assert pruning is not None
-    return pruning.needs(*lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1), alpha)
+        return pruning.needs_from(level, alpha)
+    return pruning.needs(*lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1), alpha, level)

@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.model.alignment import uses_query, uses_target
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning.seeds import LowerBound
 
+Places = NDArray[np.int64]
+
 
 def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts_anywhere: bool) -> float:
     """The share of the cells of a matrix, 0..1, that a sweep is expected to compute.
 
-    `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. The *slack*
-    of one of its cells is the score so far, plus what can still be gained, minus the bound. Beside the
-    alignment, cells are needed until a gap has consumed the slack. Each letter of the gap costs `gap_extend`,
-    and one letter less is left to gain from. Where gap letters are free and matches gain nothing, no cell can
-    be left out. If alignments may start anywhere, a cell is also needed if one that starts there can still
-    reach the bound. Cells off the alignment that are needed because of repeats are not counted.
+    `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. Beside the
+    alignment, cells are needed until a gap has cost so much that the bound is out of reach. If alignments may
+    start anywhere, a cell is also needed if one that starts there can still reach the bound. Cells off the
+    alignment that are needed because of repeats are not counted.
     """
-    loss = scoring.gap_extend + scoring.highest
-    if loss == 0:
-        return 1.0
     down, right = (np.where(uses(found.ops), found.lengths, 0) for uses in (uses_query, uses_target))
-    i, j = found.start[0] + np.cumsum(down), found.start[1] + np.cumsum(right)
-    values = np.cumsum(found.scores)
-    slack = values + np.minimum(pruning.query_gain[i], pruning.target_gain[j]) - pruning.bound
-    width = 2 * np.maximum(slack, 0) / loss
-    sides = pruning.query_gain, pruning.target_gain
-    rows, cols = (len(gains) - 1 for gains in sides)
-    near = float((np.maximum(down, right) * np.minimum(width, cols)).sum())
-    first_rows, first_cols = (np.count_nonzero(gains >= pruning.bound) for gains in sides)
+    # The first cell of each run.
+    i, j = found.start[0] + np.cumsum(down) - down, found.start[1] + np.cumsum(right) - right
+    values = np.cumsum(found.scores) - found.scores
+    rows, cols = (len(side.most) - 1 for side in (pruning.query, pruning.target))
+
+    def is_needed_below(letters: Places) -> NDArray[np.bool_]:
+        gain = pruning.gain(i + letters, i + letters, j, j)
+        return values - scoring.gap_extend * letters + gain >= pruning.bound
+
+    def is_needed_beside(letters: Places) -> NDArray[np.bool_]:
+        gain = pruning.gain(i, i, j + letters, j + letters)
+        return values - scoring.gap_extend * letters + gain >= pruning.bound
+
+    below, beside = _last_true(is_needed_below, rows - i), _last_true(is_needed_beside, cols - j)
+    near = float((np.maximum(down, right) * (below + beside)).sum())
+    first_rows, first_cols = (
+        np.count_nonzero(side.most >= pruning.bound) for side in (pruning.query, pruning.target)
+    )
     before = float(first_rows) * float(first_cols) if starts_anywhere else 0.0
     return min(1.0, (near + before) / (rows * cols))
+
+
+def _last_true(holds: Callable[[Places], NDArray[np.bool_]], most: Places) -> Places:
+    """The largest number from 0 to `most` for which a condition holds, for each element.
+
+    The condition holds for all smaller numbers as well. 0 is not tried.
+    """
+    low, high = np.zeros_like(most), most
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        is_true = holds(middle)
+        low, high = np.where(is_true, middle, low), np.where(is_true, high, middle - 1)
+    return low

@@ -2,9 +2,9 @@
 
 It follows from the two sequences, and from where an alignment, if one is known, places words that occur once.
 
-The bound at boundary (i, j) is the smaller of two numbers: one of the query letters from i on, the other of
-the target letters from j on. Each is computed by one scan from the end of its sequence. This page explains
-the number of the query. For that of the target, exchange the sequences.
+The bound at boundary (i, j) is the smaller of two: one follows from the query letters from i on, the other
+from the target letters from j on. Each is computed by one scan from the end of its sequence. This page
+explains that of the query. For that of the target, exchange the sequences.
 
 **Letters.** A query letter is paired with a target letter, or stands in a vertical gap. So it gains at most
 g = max(its best score with any letter of the target, -beta), its *letter gain*. A path that uses certain
@@ -88,13 +88,22 @@ to the height of the lowest hill, which is then removed.
 
 G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 
+**Paths that lag behind.** A path in row i and column j is on diagonal d = j - i. On the low sides of all
+hills, none is higher than a line that rises by the slope from one diagonal to the next. So two more numbers
+are kept for row i: the floor, and the height of this line in column 0. Like G, neither may increase with i.
+The higher one of the floor and the line bounds what a path gains that lags behind in the target: it has to
+catch up by a gap, or to do without the words on the diagonals of the hills. A path on the high sides of hills
+lags behind in the query. That is what the numbers of the target tell.
+
 **States.** A path that is in E or F at (i, j) has a gap open already. From H, the same path would pay alpha
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
 
-**Modes.** The bound is for paths that may end anywhere. A mode with fewer end cells, or excluded pairs of
-letters, only leave fewer paths. So the bound holds in every mode. In modes that end in a corner, the gap that
-a path still needs to get there is not charged. It depends on the diagonal, and this bound is a number for
-each row and one for each column. Where words are placed, leaving their diagonals costs something in any mode.
+**Modes.** The above is for paths that may end in any row and on any diagonal. If the mode does not free the
+end of the query, paths use all of its letters. Then no path gains 0 because it ends in row i, and none ends
+within a word. What can be gained on a diagonal may then fall below 0, but G does not, as paths to lower rows
+count as well. If the mode frees neither end, paths end in the corner, and the scan over diagonals begins with
+a hill there instead of the floor 0. So it charges the gap that a path still needs to get to the corner. This
+is only done where words are placed. Excluded pairs of letters leave fewer paths, so the bound holds for them.
 
 **Words that seem present.** Any set of disjoint absent and placed words gives a bound. So the search may take
 an absent word for present, and one with one occurrence for one with more, but never the other way round. It
@@ -121,12 +130,12 @@ from longalign.backends.cpu.absent_words import (
     charge_absent_words,
     letters_present,
 )
-from longalign.backends.cpu.gain_sums import Moves, sum_gains
+from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
 from longalign.backends.cpu.placed_words import charge_placed_words
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import IntArray
-from longalign.model.pruning import NO_ANCHORS, Anchors
+from longalign.model.mode import LOCAL, FreeEnds
+from longalign.model.pruning import NO_ANCHORS, Anchors, SideGains
 from longalign.model.scoring import Scoring
 from longalign.system.threads import MOST_THREADS, in_threads, processors
 
@@ -150,13 +159,12 @@ _THREADS = min(2 * MOST_THREADS, processors())
 class Gains:
     """The most that a path can gain from each boundary of m query and n target letters on.
 
-    `query` of shape (m + 1,) and `target` of shape (n + 1,), int32, do not increase and end with 0. A path in
-    H at boundary (i, j) gains at most the smaller of query[i] and target[j] from there on, wherever it ends.
-    A path in E or F gains at most `gap_open` more.
+    It is the smaller one of what the two sides say. This is for paths in H. A path in E or F gains at most
+    `gap_open` more. `SideGains.most` ends with 0.
     """
 
-    query: IntArray
-    target: IntArray
+    query: SideGains
+    target: SideGains
 
 
 def gains(
@@ -165,10 +173,12 @@ def gains(
     scoring: Scoring,
     threads: int = _THREADS,
     anchors: Anchors = NO_ANCHORS,
+    ends: FreeEnds = LOCAL.ends,
 ) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
 
-    `anchors` are the letter pairs of an alignment. The better it is, the closer are the bounds.
+    `anchors` are the letter pairs of an alignment. The better it is, the closer are the bounds. `ends` are
+    the ends that the mode frees: paths of other modes may gain more.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
     sequence, instead of for each letter of both. Anchors take up to 48 bytes each.
@@ -178,15 +188,20 @@ def gains(
     rows, columns = (np.flatnonzero(letters_present(codes)) for codes in (query, target))
     scores = _scores(rows, columns, scoring)
     most = scoring.highest * min(len(query), len(target))
+    at_corner = not (ends.query_end or ends.target_end)
 
-    def of_side(codes: Codes, other: Codes, letters: _Letters, stretches: Stretches) -> IntArray:
-        return _gains(codes, other, letters, stretches, most, max(1, threads // 2))
+    def of_side(
+        codes: Codes, other: Codes, letters: _Letters, stretches: Stretches, may_stop: bool
+    ) -> SideGains:
+        end = PathEnd(may_stop, at_corner, len(other) - len(codes))
+        return _gains(codes, other, letters, stretches, most, end, max(1, threads // 2))
 
     sides = (
         (query, target),
         (target, query),
         (_Letters.of(rows, columns, scores, scoring), _Letters.of(columns, rows, scores.T, scoring)),
         (anchors[:, [0, 1, 2]], anchors[:, [2, 3, 0]]),
+        (ends.query_end, ends.target_end),
     )
     return Gains(*in_threads(of_side, *sides, most=threads))
 
@@ -265,8 +280,14 @@ class _Letters(NamedTuple):
 
 
 def _gains(
-    codes: Codes, other: Codes, letters: _Letters, stretches: Stretches, most: int, threads: int
-) -> IntArray:
+    codes: Codes,
+    other: Codes,
+    letters: _Letters,
+    stretches: Stretches,
+    most: int,
+    end: PathEnd,
+    threads: int,
+) -> SideGains:
     """The gains of one side. `stretches` are those of `charge_placed_words`."""
     gains = np.zeros(len(codes) + 1, np.int32)
     has_places = len(stretches) > 0 and letters.least_gain > 0
@@ -279,5 +300,4 @@ def _gains(
                 codes, letters.symbols, index, other, letters.other_symbols, stretches, *costs, gains, threads
             )
     moves = letters.moves if has_places else Moves.free()
-    sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, gains)
-    return gains
+    return sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, end, gains)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from longalign.backends.base import Rectangle
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import local_edges
+from longalign.model.mode import LOCAL, FreeEnds, Mode
 from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
+from longalign.phases.problem import Problem
 from longalign.testing.reference import matrices
 
 Values = list[list[int]]
@@ -42,15 +42,23 @@ def anchors_of(steps: Steps, rows: int, cols: int) -> Anchors:
     return np.array(anchors, np.int64) if anchors else NO_ANCHORS
 
 
-def true_gains(query: Codes, target: Codes, scoring: Scoring) -> tuple[Values, Values, Values]:
-    """The most that a path in H, E and F gains from each boundary (i, j) on, wherever it ends.
+def true_gains(
+    query: Codes, target: Codes, scoring: Scoring, ends: FreeEnds = LOCAL.ends
+) -> tuple[Values, Values, Values]:
+    """The most that a path in H, E and F gains from each boundary (i, j) on, to where it may end.
 
-    Lists of m + 1 rows of n + 1 values, all at least 0. A path from (i, j) on, read backwards, is a path to a
-    cell of the reversed sequences. The best of them has the value of H of that cell in local mode. A path in
-    E or F at (i, j) is in a gap already. Read backwards, this gap is the last one, and costs no alpha.
+    Lists of m + 1 rows of n + 1 values. A path from (i, j) on, read backwards, is a path to a cell of the
+    reversed sequences. The best of them has the value of H of that cell, in the mode that starts where these
+    paths end. A path in E or F at (i, j) is in a gap already. Read backwards, this gap is the last one, and
+    costs no alpha.
     """
-    rows, cols = len(query), len(target)
-    h, e, f = matrices(Rectangle(query[::-1], target[::-1], scoring, *local_edges(rows, cols), local=True))
+    backwards = FreeEnds(
+        query_start=ends.query_end, target_start=ends.target_end, starts_anywhere=ends.ends_anywhere
+    )
+    problem = Problem.of_codes(query[::-1], target[::-1], scoring, Mode("backwards", backwards))
+    place = 0, len(query), 0, len(target)
+    edges = problem.top, problem.left
+    h, e, f = matrices(problem.rectangle(*place, *edges, local=problem.has_floor))
 
     def forward(values: Values) -> Values:
         return [row[::-1] for row in values[::-1]]

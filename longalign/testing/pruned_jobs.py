@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.model.boundary import Boundary, IntArray
-from longalign.model.pruning import Pruning
+from longalign.model.pruning import SPACING, Pruning, SideGains
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.testing.gains import true_gains
 from longalign.testing.inputs import any_scorings, generators, pairs
@@ -89,9 +89,13 @@ def _most_pruned(job: SweepJob, whole: SweepResult) -> SweepJob:
 def _source(job: SweepJob) -> str:
     pruning = job.pruning
     assert pruning is not None
-    gains = pruning.query_gain.tolist(), pruning.target_gain.tolist()
-    values = f"{pruning.bound}, {gains[0]}, {gains[1]}, {pruning.rises}"
-    return f"{job_source(job)}with Pruning({values}), {job.of_matrix=}"
+    sides = ", ".join(_side_source(side) for side in (pruning.query, pruning.target))
+    return f"{job_source(job)}with Pruning({pruning.bound}, {sides}, {pruning.rises}), {job.of_matrix=}"
+
+
+def _side_source(side: SideGains) -> str:
+    arrays = ", ".join(str(values.tolist()) for values in (side.most, side.floor, side.line))
+    return f"SideGains({arrays}, {side.slope})"
 
 
 @st.composite
@@ -103,7 +107,8 @@ def pruned_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> Swee
         whole = free_edges(len(job.query), len(job.target), job.scoring, job.local)
         top, left = draw(st.one_of(parts, whole))
         job = dataclasses.replace(job, top=top, left=left, of_matrix=True)
-    gains = [draw(_gains(len(side), job.scoring)) for side in (job.query, job.target)]
+    lengths = len(job.query), len(job.target)
+    gains = draw(_gains(*lengths, job.scoring)), draw(_gains(*lengths[::-1], job.scoring))
     highest = max(map(max, matrices(without_pruning(job))[0]))
     fractions = st.floats(0, 1.2).map(lambda share: int(highest * share))
     bound = draw(st.one_of(st.sampled_from([-_LARGEST, 0, highest, highest + 1]), fractions))
@@ -113,12 +118,22 @@ def pruned_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> Swee
 
 
 @st.composite
-def _gains(draw: st.DrawFn, length: int, scoring: Scoring) -> IntArray:
-    """Gains for one side: the best letter score times the letters left, or random lower ones."""
-    gains = max(0, scoring.highest) * np.arange(length, -1, -1, dtype=np.int64)
+def _gains(draw: st.DrawFn, length: int, other_length: int, scoring: Scoring) -> SideGains:
+    """Gains for one side: the best letter score times the letters left, or random lower ones.
+
+    Those of a path that lags behind are random as well, or no less.
+    """
+    rng, highest = draw(generators()), max(0, scoring.highest)
+    gains = highest * np.arange(length, -1, -1, dtype=np.int64)
     if draw(st.booleans()):
-        gains = np.sort((gains * draw(generators()).random(length + 1)).astype(np.int64))[::-1]
-    return np.minimum(gains, _LARGEST).astype(np.int32)
+        gains = np.sort((gains * rng.random(length + 1)).astype(np.int64))[::-1]
+    most = np.minimum(gains, _LARGEST).astype(np.int32)
+    if draw(st.booleans()):
+        return SideGains.of(most)
+    floor = most[::SPACING] - draw(st.sampled_from([0, highest, highest * length // 4, _LARGEST]))
+    ahead = rng.integers(0, other_length + 1, len(floor))  # where the line is as high as `most`
+    line = most[::SPACING] - scoring.gap_extend * np.sort(ahead)
+    return SideGains(most, floor, np.maximum(line, -_LARGEST).astype(np.int32), scoring.gap_extend)
 
 
 @st.composite
@@ -139,9 +154,22 @@ def closely_pruned_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int)
 
 def pruned_closely(job: SweepJob) -> SweepJob:
     """A job in local mode with the smallest gains that are true, and its best score as the bound."""
-    ahead = _gains_in_h(job)
-    gains = [np.maximum.accumulate(ahead.max(axis)[::-1])[::-1].astype(np.int32) for axis in (1, 0)]
-    return dataclasses.replace(job, pruning=Pruning(int(ahead.max()), gains[0], gains[1], True))
+    ahead, slope = _gains_in_h(job), job.scoring.gap_extend
+    gains = _smallest(ahead, slope), _smallest(ahead.T, slope)
+    return dataclasses.replace(job, pruning=Pruning(int(ahead.max()), *gains, True))
+
+
+def _smallest(ahead: NDArray[np.int64], slope: int) -> SideGains:
+    """The smallest gains of one side that are true, without a floor.
+
+    `ahead` holds the most that a path gains, by the place in this sequence and in the other one.
+    """
+
+    def from_here_on(values: NDArray[np.int64]) -> IntArray:
+        return np.maximum.accumulate(values[::-1])[::-1].astype(np.int32)
+
+    line = from_here_on((ahead - slope * np.arange(ahead.shape[1])).max(axis=1))[::SPACING]
+    return SideGains(from_here_on(ahead.max(axis=1)), np.full_like(line, -_LARGEST), line, slope)
 
 
 def assert_optimal_paths_exact(job: SweepJob, got: SweepResult) -> None:

@@ -101,8 +101,8 @@ def _is_needed(
     assert job.pruning is not None
     before = ((i - 1, j - 1), (i - 1, j), (i, j - 1))
     highest = max(values[row][col] for values in (h, e, f) for row, col in before)
-    gains = int(job.pruning.query_gain[i - 1]), int(job.pruning.target_gain[j - 1])
-    return is_needed(highest, *gains, job.scoring.gap_open, job.pruning.bound)
+    gain = int(job.pruning.gain(i - 1, i, j - 1, j))
+    return is_needed(highest, gain, gain, job.scoring.gap_open, job.pruning.bound)
 
 
 class ReferenceBackend:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, SweepResult
 from longalign.backends.excluding import excluding
 from longalign.model.boundary import BestCell, State, best_of, entry_edges
-from longalign.model.pruning import Pruning
+from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 from longalign.testing.conformance import Conformance, assert_progress_adds_up, edge_lengths
@@ -223,7 +223,7 @@ class SweepConformance(Conformance[SweepJob]):
     def test_progress_counts_what_pruning_leaves_out(self, backend: Backend) -> None:
         query = np.zeros(max(self.interesting_lengths) + 1, np.uint8)
         job = whole_matrix(query, query, Scoring(), True)
-        gains = np.arange(len(query), -1, -1, dtype=np.int32)
+        gains = SideGains.of(np.arange(len(query), -1, -1, dtype=np.int32))
         job = dataclasses.replace(job, pruning=Pruning(len(query) + 100, gains, gains), of_matrix=True)
         assert_progress_adds_up(lambda progress: backend.sweep([job], progress), job.cells)
 

@@ -14,7 +14,7 @@ from runs import CPU, Geometry, Pair, SmallTiles, found_path, geometries, proble
 from longalign.backends.cpu import CpuBackend
 from longalign.model.boundary import BestCell, Boundary
 from longalign.model.mode import MODES
-from longalign.model.pruning import KnownBound, Pruning
+from longalign.model.pruning import KnownBound, Pruning, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.phases import guessed_lines, score
 from longalign.phases.guessed_lines import GuessedLine, ShiftedEdge, difference, guessed_line
@@ -177,7 +177,8 @@ def test_half_the_width_of_a_band(query_losses, target_losses, beta, slack, marg
     """The same from the definition, for an alignment on a diagonal that gains 1 a letter."""
     gain, other = (np.cumsum([0, *of_one])[::-1].astype(np.int32) for of_one in (query_losses, target_losses))
     row, cells = 25, [(i, i + 2, i) for i in range(0, last + 1, 2)]
-    pruning = Pruning(row + int(min(gain[row], other[row + 2])) - slack, gain, other)
+    bound = row + int(min(gain[row], other[row + 2])) - slack
+    pruning = Pruning(bound, SideGains.of(gain), SideGains.of(other))
 
     def reaches(value, column):
         return value + min(gain[row], other[column]) >= pruning.bound - margin
@@ -202,7 +203,7 @@ def test_a_guess_reaches_as_far_as_paths_of_interest(query_slack, target_slack, 
     letters = np.zeros(side, np.uint8)
     problem = Problem.of_codes(letters, letters, Scoring(2, -4, 3, 1), MODES["global"])
     to_end = np.arange(2 * side, -1, -2, dtype=np.int32)
-    pruning = Pruning(2 * side, to_end + query_slack, to_end + target_slack)
+    pruning = Pruning(2 * side, *(SideGains.of(to_end + slack) for slack in (query_slack, target_slack)))
     milestones = np.array([(k, k, 2 * k) for k in range(side)], np.int64)
     line = guessed_line(replace(problem, pruning=pruning), milestones, row, ReferenceBackend())
     assert (line.first, len(line.line)) == (row - distance, 2 * distance)
@@ -233,7 +234,7 @@ def test_around_a_guessed_line_cells_are_left_out():
 
 def test_limits_beyond_32_bits():
     """The value that differs is of interest, as more can be gained from its cell than 31 bits hold."""
-    gains = np.array([2 * 10**9, 2 * 10**9, 10], np.int32)
+    gains = SideGains.of(np.array([2 * 10**9, 2 * 10**9, 10], np.int32))
     line = GuessedLine(0, 0, line_of([0, 5, 7], [NEG_INF] * 3), 0, (NEG_INF, NEG_INF))
     true = [line_of([0, 1, 7], [NEG_INF] * 3)]
     assert difference(line, true, (0, 2), Pruning(-(10**9), gains, gains), 3) is None
@@ -242,7 +243,7 @@ def test_limits_beyond_32_bits():
 # --- the check of one line, whose cells 10..14 of 0..20 were guessed; all gains are 0, and alpha is 3
 
 BOUND, FIRST = 100, 10
-PRUNING = Pruning(BOUND, np.zeros(2, np.int32), np.zeros(21, np.int32))
+PRUNING = Pruning(BOUND, *(SideGains.of(np.zeros(length + 1, np.int32)) for length in (1, 20)))
 
 
 GUESS = GuessedLine(0, FIRST, line_of([50, 104, 109, 60, 40], [NEG_INF, 101, 60, 55, 30]), 0, (0, -5))

@@ -33,7 +33,7 @@ from longalign.errors import InternalError, StoreError
 from longalign.events import Notice
 from longalign.model.boundary import BestCell
 from longalign.model.mode import MODES
-from longalign.model.pruning import NO_ANCHORS, KnownBound
+from longalign.model.pruning import NO_ANCHORS, KnownBound, SideGains, values_left_out
 from longalign.model.scoring import Scoring
 from longalign.model.strand import STRANDS_OF
 from longalign.model.substitution_matrix import SubstitutionMatrix
@@ -106,7 +106,8 @@ def test_a_tile_between_two_that_were_left_out_is_tested_like_any_other(pair, ge
 
     def same(lattice, tile):
         edges = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
-        tested.append(lattice.pruning(tile).needs(*edges, pair.scoring.gap_open))
+        level, _ = values_left_out(pair.scoring, lattice.problem.has_floor)
+        tested.append(lattice.pruning(tile).needs(*edges, pair.scoring.gap_open, level))
         assert is_needed(lattice, tile) == tested[-1]
         return tested[-1]
 
@@ -177,9 +178,9 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch
     known(monkeypatch, int(REPEATED.truth().score), share=0.5, anchors=anchors)
     used, gains = [], problem.gains
 
-    def noted(*codes_and_scoring, anchors):
+    def noted(*codes_and_scoring, anchors, ends):
         used.append(anchors)
-        return gains(*codes_and_scoring, anchors=anchors)
+        return gains(*codes_and_scoring, anchors=anchors, ends=ends)
 
     monkeypatch.setattr(problem, "gains", noted)
     with geometry.applied():
@@ -194,7 +195,7 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch
         without = pipeline.resume(tmp_path / "s", using(SmallTiles((5, 5), CPU)), emit=events.append)
     assert [known.tolist() for known in used] == [anchors.tolist()] * 3 + [[]] * 2
     in_worker, expected = lattice.problem.pruning, lattice.problem.gains(anchors)
-    assert (in_worker.query_gain == expected.query).all()
+    assert (in_worker.query.table == expected.query.table).all()
     assert found_path(first) == found_path(again) == found_path(without)
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert any("seeds.h5: damaged" in text and "more cells are computed" in text for text in notices)
@@ -256,6 +257,14 @@ def test_small_rectangles_are_swept_whole(monkeypatch):
     assert found_path(Geometry((60, 60), 30, 100).run(pair, CPU)) == walked(pair, 120, 121)
 
 
+def lowered(side, less):
+    """All gains of one side, lower by `less`."""
+    numbers = (
+        np.maximum(values.astype(np.int64) - less, -(2**31)) for values in (side.most, side.floor, side.line)
+    )
+    return SideGains(*(values.astype(np.int32) for values in numbers), side.slope)
+
+
 def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
     """Gains that are too small by more than alpha, which the test of a block adds, lose optimal paths."""
     right = meeting.gains
@@ -263,7 +272,7 @@ def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
     def too_small(*codes_and_scoring, **options):
         found, scoring = right(*codes_and_scoring, **options), codes_and_scoring[2]
         less = scoring.gap_open + 1
-        return replace(found, query=found.query - less, target=found.target - less)
+        return replace(found, query=lowered(found.query, less), target=lowered(found.target, less))
 
     monkeypatch.setattr("longalign.phases.problem.gains", too_small)
 

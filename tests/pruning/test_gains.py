@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longalign.backends.cpu import absent_words, gain_sums, placed_words
-from longalign.backends.cpu.gain_sums import Moves, sum_gains
-from longalign.model.pruning import NO_ANCHORS
+from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
+from longalign.model.mode import LOCAL, MODES
+from longalign.model.pruning import NO_ANCHORS, SPACING, Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning import gains as module
 from longalign.pruning.gains import gains
@@ -30,6 +31,15 @@ from longalign.testing.reference import encode
 
 LONGEST = 24
 DEFAULT = Scoring()
+
+#: Which ends of the two sequences paths may leave out, of all modes.
+ENDS = st.sampled_from([*dict.fromkeys(mode.ends for mode in MODES.values())])
+
+#: Placed words are on diagonals near 0. On this diagonal, nothing is gained by reaching one of them.
+FAR = 100
+
+#: The lowest number that is kept.
+NEVER = -(2**31)
 
 
 @st.composite
@@ -87,16 +97,18 @@ def problems(draw):
     return query, target, scoring
 
 
-def check(query, target, scoring, anchors=NO_ANCHORS):
-    found = gains(query, target, scoring, threads=1, anchors=anchors)
-    assert found.query.shape == (len(query) + 1,)
-    assert found.target.shape == (len(target) + 1,)
-    for side in (found.query, found.target):
-        assert side.dtype == np.int32
-        assert side[-1] == 0
-        assert (np.diff(side) <= 0).all()
-    bound = np.minimum.outer(found.query.astype(np.int64), found.target)
-    in_h, in_e, in_f = map(np.array, true_gains(query, target, scoring))
+def check(query, target, scoring, anchors=NO_ANCHORS, ends=LOCAL.ends):
+    found = gains(query, target, scoring, threads=1, anchors=anchors, ends=ends)
+    for side, codes in ((found.query, query), (found.target, target)):
+        assert side.most.shape == (len(codes) + 1,)
+        assert side.most[-1] == 0
+        assert side.floor.shape == side.line.shape == (len(codes) // SPACING + 1,)
+        for values in (side.most, side.floor, side.line):
+            assert values.dtype == np.int32
+            assert (np.diff(values.astype(np.int64)) <= 0).all()
+    rows, columns = np.indices((len(query) + 1, len(target) + 1))
+    bound = Pruning(0, found.query, found.target).gain(rows, rows, columns, columns)
+    in_h, in_e, in_f = map(np.array, true_gains(query, target, scoring, ends))
     assert (in_h <= bound).all()
     assert (in_e <= bound + scoring.gap_open).all()
     assert (in_f <= bound + scoring.gap_open).all()
@@ -127,13 +139,13 @@ MANY_WORDS = (
 )
 
 
-@given(problems())
-@example(SUBSTITUTION)
-@example(INSERTION)
-@example(TWO_WORDS)
-@example(MANY_WORDS)
-def test_no_path_gains_more_than_the_bound(problem):
-    check(*problem)
+@given(problems(), ENDS)
+@example(SUBSTITUTION, LOCAL.ends)
+@example(INSERTION, LOCAL.ends)
+@example(TWO_WORDS, LOCAL.ends)
+@example(MANY_WORDS, LOCAL.ends)
+def test_no_path_gains_more_than_the_bound(problem, ends):
+    check(*problem, ends=ends)
 
 
 def changed_letters(monkeypatch, change):
@@ -187,7 +199,7 @@ def read_as_first(codes, present):
 def test_bound_is_as_defined(codes, scoring):
     query, target = codes
     text = read_as_first(target, {*query.tolist()} & {*target.tolist()})
-    found = gains(query, target, scoring).query.tolist()
+    found = gains(query, target, scoring).query.most.tolist()
     assert found == naive_gains(query, target, scoring, text)
 
 
@@ -214,7 +226,7 @@ def test_pieces_cost_a_word_each_at_most():
         patch.setattr(absent_words, "_PIECE", 10_000)
         pieces = gains(query, target, DEFAULT)
     costs = DEFAULT.gap_open + DEFAULT.gap_extend
-    for one, other in ((whole.query, pieces.query), (whole.target, pieces.target)):
+    for one, other in ((whole.query.most, pieces.query.most), (whole.target.most, pieces.target.most)):
         assert one[0] < len(query)
         assert (one <= other).all()
         assert (other <= one + 4 * (costs + 1)).all()
@@ -223,8 +235,8 @@ def test_pieces_cost_a_word_each_at_most():
 @given(problems())
 def test_threads_do_not_change_the_bound(problem):
     one, two = (gains(*problem, threads=count) for count in (1, 2))
-    assert (one.query == two.query).all()
-    assert (one.target == two.target).all()
+    assert (one.query.table == two.query.table).all()
+    assert (one.target.table == two.target.table).all()
 
 
 @given(edited_pairs(), st.integers(0, 6), st.integers(0, 3))
@@ -232,8 +244,8 @@ def test_a_table_of_match_and_mismatch_gives_the_same_bound(codes, alpha, beta):
     table = matrix_of(np.where(np.eye(4, dtype=bool), 2, -3))
     by_table = gains(*codes, Scoring(gap_open=alpha, gap_extend=beta, matrix=table))
     by_letters = gains(*codes, Scoring(2, -3, alpha, beta))
-    assert (by_table.query == by_letters.query).all()
-    assert (by_table.target == by_letters.target).all()
+    assert (by_table.query.table == by_letters.query.table).all()
+    assert (by_table.target.table == by_letters.target.table).all()
 
 
 def test_each_error_of_a_long_pair_is_charged():
@@ -244,7 +256,7 @@ def test_each_error_of_a_long_pair_is_charged():
     target[errors] ^= 1
     found = gains(query, target, DEFAULT)
     exact = len(query) - 4 * len(errors)
-    for side in (found.query, found.target):
+    for side in (found.query.most, found.target.most):
         assert exact <= side[0] <= exact + 4 * 5
 
 
@@ -254,8 +266,8 @@ def test_gains_stay_within_32_bits():
     query, target = np.zeros(1000, np.uint8), np.zeros(100, np.uint8)
     scoring.check_range(len(query), len(target))
     found = gains(query, target, scoring)
-    assert found.query[0] == found.target[0] == 100 << 24
-    assert found.query[950] == 50 << 24
+    assert found.query.most[0] == found.target.most[0] == 100 << 24
+    assert found.query.most[950] == 50 << 24
 
 
 # --- with an alignment
@@ -344,14 +356,14 @@ UNPAIRED_LETTERS = anchored(
 )
 
 
-@given(ANCHORED, st.integers(1, 7), st.sampled_from([5, 13, 1 << 20]), st.sampled_from([1, 2, 32]))
-@example(ACROSS_PIECES, 3, 5, 32)
-@example(LETTERS_THAT_COST, 2, 1 << 20, 32)
-@example(WORDS_WITH_TWO_PLACES, 1, 1 << 20, 32)
-@example(UNPAIRED_LETTERS, 2, 1 << 20, 32)
-def test_no_path_gains_more_than_the_bound_with_anchors(problem, word, piece, hills):
+@given(ANCHORED, st.integers(1, 7), st.sampled_from([5, 13, 1 << 20]), st.sampled_from([1, 2, 32]), ENDS)
+@example(ACROSS_PIECES, 3, 5, 32, LOCAL.ends)
+@example(LETTERS_THAT_COST, 2, 1 << 20, 32, LOCAL.ends)
+@example(WORDS_WITH_TWO_PLACES, 1, 1 << 20, 32, LOCAL.ends)
+@example(UNPAIRED_LETTERS, 2, 1 << 20, 32, LOCAL.ends)
+def test_no_path_gains_more_than_the_bound_with_anchors(problem, word, piece, hills, ends):
     with small(word, piece, hills):
-        check(*problem)
+        check(*problem, ends=ends)
 
 
 def wrong_moves(change):
@@ -447,14 +459,27 @@ def check_each_diagonal(rows, gain, slope, spread, words, most=1 << 30, hills=32
             stretches.append((first, first + 1, first + placed))
     moves = Moves(slope, np.array(spread, np.int64), np.zeros((2, 256), np.int64))
     letters = np.zeros(rows, np.uint8), np.zeros(256, np.uint8), np.full(256, gain, np.int64)
+    placed = np.array(stretches, np.int64).reshape(-1, 3)
     with small(1, hills=hills):
-        sum_gains(*letters, most, moves, np.array(stretches, np.int64).reshape(-1, 3), charges)
-    want = gains_by_diagonal(rows, gain, words, slope, spread, range(-50, 51))
-    best = [max(row.values()) for row in want]
-    exact = np.array([min(most, max(best[i:])) for i in range(rows + 1)])
-    assert (exact <= charges).all()
-    if hills == 32 and {*spread} <= {0, slope}:  # else flat parts end between two diagonals
-        assert (exact == charges).all()
+        found = sum_gains(*letters, most, moves, placed, PathEnd(True, False, 0), charges)
+    table = gains_by_diagonal(rows, gain, words, slope, spread, range(-FAR, FAR + 1))
+    want = np.array([[*row.values()] for row in table], np.int64)
+    places, diagonals = np.arange(rows + 1)[:, None], np.arange(-FAR, FAR + 1)
+    assert (np.minimum(want, most) <= found.at(places, places + diagonals)).all()
+    if hills < 32 or not {*spread} <= {0, slope}:  # flat parts end between two diagonals
+        return
+    # A hill is a line above its low side, as high as its low end minus the cost of getting there. The floor
+    # is what can be gained on a diagonal that is far from all placed words.
+    floor = want[:, 0]
+    lines = np.where(want > floor[:, None], want - slope * diagonals, NEVER).max(axis=1)
+    assert found.most.tolist() == from_here_on(np.minimum(want.max(axis=1), most))
+    assert found.floor.tolist() == from_here_on(np.minimum(floor, most))[::SPACING]
+    assert found.line.tolist() == from_here_on(lines - slope * places[:, 0])[::SPACING]
+
+
+def from_here_on(values):
+    """The highest of each value and those after it."""
+    return np.maximum.accumulate(values[::-1])[::-1].tolist()
 
 
 @given(st.data())
@@ -498,8 +523,8 @@ def test_each_gap_of_a_long_pair_is_charged(lengths):
     exact = pairs - DEFAULT.gap_extend * gapped - DEFAULT.gap_open * len(lengths)
     plain, found = gains(query, target, DEFAULT), gains(query, target, DEFAULT, anchors=anchors)
     for before, now, letters in (
-        (plain.query, found.query, sum(max(0, length) for length in lengths)),
-        (plain.target, found.target, sum(max(0, -length) for length in lengths)),
+        (plain.query.most, found.query.most, sum(max(0, length) for length in lengths)),
+        (plain.target.most, found.target.most, sum(max(0, -length) for length in lengths)),
     ):
         assert before[0] >= exact + 1.9 * gapped
         assert exact <= now[0] <= exact + letters

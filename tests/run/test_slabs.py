@@ -11,7 +11,7 @@ import pytest
 from longalign.errors import BackendError
 from longalign.model.geometry import Grid
 from longalign.model.mode import GLOBAL
-from longalign.model.pruning import Pruning
+from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import Scoring
 from longalign.phases.guessed_lines import rows_to_guess
 from longalign.phases.lattice import StoreLattice
@@ -133,7 +133,7 @@ def test_there_are_no_more_slabs_than_tiles_fit_in_memory(request_, tiles, monke
 def lattice():
     letters = np.random.default_rng(1).integers(0, 4, SIDE, np.uint8)
     problem = Problem.of_codes(letters, letters, Scoring(), GLOBAL)
-    gains = np.arange(SIDE, -1, -1, dtype=np.int32)
+    gains = SideGains.of(np.arange(SIDE, -1, -1, dtype=np.int32))
     return StoreLattice(replace(problem, pruning=Pruning(SIDE, gains, gains)), GRID, MemoryStore())
 
 

@@ -21,6 +21,7 @@ from longalign.backends.cpu.absent_words import NO_SYMBOL
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
+from longalign.model.pruning import SPACING, SideGains
 
 #: Hills that are kept at a time. If there are more, the floor is raised to the lowest one.
 _MOST_HILLS = 32
@@ -47,6 +48,17 @@ class Moves(NamedTuple):
         return cls(0, np.zeros(2, np.int64), np.zeros((2, 256), np.int64))
 
 
+class PathEnd(NamedTuple):
+    """Where paths may end: before the end of this sequence (`may_stop`), or only at the ends of both.
+
+    In the latter case they end `at_corner`, on the diagonal `corner`, in letters.
+    """
+
+    may_stop: bool
+    at_corner: bool
+    corner: int
+
+
 def sum_gains(
     codes: Codes,
     symbols: NDArray[np.uint8],
@@ -54,15 +66,18 @@ def sum_gains(
     most: int,
     moves: Moves,
     stretches: NDArray[np.int64],
+    end: PathEnd,
     charges: IntArray,
-) -> None:
-    """Replace the charges of words by the most that can be gained from each place on, at most `most`.
+) -> SideGains:
+    """The most that can be gained from each place on, at most `most`, in the place of the charges of words.
 
     `letter_gains` and `symbols` are those of all 256 codes. A charge above 0 is that of an absent word. One
     below 0 is that of a placed word, which a row of `stretches` pairs as in `charge_placed_words`.
     """
     hills, rows = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
-    _kernel()(codes, symbols, letter_gains, most, *moves, rows, hills, charges)
+    floor, line = (np.empty(len(codes) // SPACING + 1, np.int32) for _ in range(2))
+    _kernel()(codes, symbols, letter_gains, most, *moves, *end, rows, hills, charges, floor, line)
+    return SideGains(charges, floor, line, moves.slope)
 
 
 def kernels() -> list[Kernel]:
@@ -71,7 +86,8 @@ def kernels() -> list[Kernel]:
 
 
 def _make_sum_gains() -> Callable[..., None]:
-    never = np.int64(-1 << 40)  # below minus every letter gain
+    never = np.int64(-1 << 40)  # below minus all letter gains together
+    lowest, highest = np.int64(np.iinfo(np.int32).min), np.int64(np.iinfo(np.int32).max)
 
     @inline_by_llvm
     def beside(hills: Any, hill: Any, diagonal: Any) -> Any:
@@ -124,6 +140,23 @@ def _make_sum_gains() -> Callable[..., None]:
         put(hills, lowest, hills[count - 1, _HEIGHT], hills[count - 1, _LOW], hills[count - 1, _HIGH])
         return height
 
+    @inline_by_llvm
+    def line_of(hills: Any, count: Any, here: Any) -> Any:
+        """The height, in the lowest place of the other sequence, of a line above the low sides of all hills.
+
+        `here` is the place in this sequence, in the units of diagonals. The line rises with the place there.
+        """
+        line = never
+        for hill in range(count):
+            line = max(line, hills[hill, _HEIGHT] - hills[hill, _LOW] - here)
+        return line
+
+    @inline_by_llvm
+    def record(floors: Any, lines: Any, place: Any, floor: Any, line: Any, most: Any) -> None:
+        """Note the floor and the line in the last place of its `SPACING` that has been met."""
+        floors[place // SPACING] = max(lowest, min(floor, most))
+        lines[place // SPACING] = max(lowest, min(line, highest))
+
     def sum_gains(
         codes: Any,
         symbols: Any,
@@ -132,19 +165,28 @@ def _make_sum_gains() -> Callable[..., None]:
         slope: Any,
         spread: Any,
         drift: Any,
+        may_stop: Any,
+        at_corner: Any,
+        corner: Any,
         stretches: Any,
         hills: Any,
         charges: Any,
+        floors: Any,
+        lines: Any,
     ) -> None:
-        zero = np.int64(0)
-        floor = bound = zero
+        letters, zero = codes.shape[0], np.int64(0)
+        least = zero if may_stop else never  # what a path gains that ends here
         stop = never  # the most if the path ends before the next word to the right does
-        count, row = 0, stretches.shape[0] - 1
-        charges[codes.shape[0]] = 0
-        for k in range(codes.shape[0] - 1, -1, -1):
+        floor, count, row = zero, 0, stretches.shape[0] - 1
+        if at_corner and slope > 0:
+            floor, count = never, add_hill(hills, 0, zero, slope * corner)
+        bound, highest_floor, highest_line = zero, floor, line_of(hills, count, slope * letters)
+        charges[letters] = 0
+        record(floors, lines, letters, highest_floor, highest_line, most)
+        for k in range(letters - 1, -1, -1):
             code = codes[k]
-            floor = max(zero, floor + letter_gains[code])
-            stop = max(zero, stop + letter_gains[code])
+            floor = max(least, floor + letter_gains[code])
+            stop = max(least, stop + letter_gains[code])
             for hill in range(count):
                 hills[hill, _HEIGHT] += letter_gains[code]
                 hills[hill, _LOW] += drift[0, code]
@@ -171,6 +213,9 @@ def _make_sum_gains() -> Callable[..., None]:
                 gain = max(gain, hills[hill, _HEIGHT])
             bound = max(bound, gain)
             charges[k] = min(bound, most)
+            highest_floor = max(highest_floor, floor)
+            highest_line = max(highest_line, line_of(hills, count, slope * k))
+            record(floors, lines, k, highest_floor, highest_line, most)
 
     return sum_gains
 
@@ -179,5 +224,6 @@ def _make_sum_gains() -> Callable[..., None]:
 def _kernel() -> Callable[..., None]:
     """The compiled function, from disk if it is there. Thread-safe."""
     codes, numbers, table = np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
-    examples = [codes, codes, numbers, 1, 1, numbers, table, table, table, np.zeros(1, np.int32)]
+    values = np.zeros(1, np.int32)
+    examples = [codes, codes, numbers, 1, 1, numbers, table, True, True, 1, table, table, *[values] * 3]
     return compile_entry(_make_sum_gains(), "sums of gains", examples)

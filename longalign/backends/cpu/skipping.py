@@ -17,6 +17,7 @@ from longalign.backends.cpu.workspace import NOTHING
 from longalign.model import pruning
 
 _is_needed = inline_by_numba(pruning.is_needed)
+_side_gain = inline_by_numba(pruning.side_gain)
 
 
 @inline_by_numba
@@ -27,18 +28,17 @@ def is_left_out(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> b
     """
     if job.query_gain_at == NOTHING:
         return False
+    row, end, slope = position.row, position.block_end, job.gap_extend
     gains = (
-        work.query_gain[job.query_gain_at + position.row],
-        work.target_gain[job.target_gain_at + strip.start],
+        _side_gain(work.gains, job.query_gain_at, job.rows, row, slope, strip.stop),
+        _side_gain(work.gains, job.target_gain_at, job.cols, strip.start, slope, end),
     )
     bound = max(job.bound, position.score) if job.bound_rises else job.bound
     highest = load(pointer(edges.top_h), 0)
     if not position.top_left_out:
         highest = _highest(pointer(edges.top_h), pointer(edges.top_e), 0, strip.stop - strip.start, highest)
-    rows = position.block_end - position.row
-    highest = _highest(
-        pointer(work.column_h), pointer(work.column_f), job.left_at + position.row, rows, highest
-    )
+    column = job.left_at + row
+    highest = _highest(pointer(work.column_h), pointer(work.column_f), column, end - row, highest)
     return not _is_needed(max(highest, job.left_out_h), gains[0], gains[1], job.gap_open, bound)
 
 

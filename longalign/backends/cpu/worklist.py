@@ -49,8 +49,7 @@ class PreparedJobs:
             row_e=np.empty(self._row_outputs[-1], np.int32),
             col_h=np.empty(self._col_outputs[-1], np.int32),
             col_f=np.empty(self._col_outputs[-1], np.int32),
-            query_gain=_joined(pruning.query_gain for pruning in map(_pruning_of, jobs) if pruning),
-            target_gain=_joined(pruning.target_gain for pruning in map(_pruning_of, jobs) if pruning),
+            gains=np.concatenate([np.zeros(0, np.int32), *_gain_tables(jobs)], dtype=np.int32),
             cells_left_out=np.zeros(len(jobs), np.int64),
             best=np.zeros((len(strips), 3), np.int64),
             rows_done=np.zeros(len(strips), np.int64),
@@ -166,20 +165,21 @@ def _pruning_of(job: SweepJob) -> Pruning | None:
 def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
     """The last fields of all job records; the gains of jobs that are pruned lie end to end."""
     fields: list[tuple[int, ...]] = []
-    query_at = target_at = 0
+    starts = iter(_starts(map(len, _gain_tables(jobs))))
     for job in jobs:
         pruning = _pruning_of(job)
         if pruning is None:
             fields.append(_UNPRUNED)
             continue
         rises, values = job.track_best and pruning.rises, values_left_out(job.scoring, job.local)
-        fields.append((query_at, target_at, pruning.bound, int(rises), *values))
-        query_at, target_at = query_at + len(job.query) + 1, target_at + len(job.target) + 1
+        fields.append((next(starts), next(starts), pruning.bound, int(rises), *values))
     return fields
 
 
-def _joined(arrays: Iterable[IntArray]) -> IntArray:
-    return np.concatenate([np.zeros(0, np.int32), *arrays], dtype=np.int32)
+def _gain_tables(jobs: Sequence[SweepJob]) -> list[IntArray]:
+    """The tables of the query and of the target of each job that is pruned."""
+    prunings = filter(None, map(_pruning_of, jobs))
+    return [side.table for pruning in prunings for side in (pruning.query, pruning.target)]
 
 
 def _boundaries(

@@ -61,7 +61,7 @@ class WorkList(NamedTuple):
     `rows_done[ticket]` is the number of rows that are valid: the strip stores it with release semantics, and
     its neighbour loads it with acquire semantics. `row_h`, `row_e`, `col_h` and `col_f` are the requested
     boundaries. `best[ticket]` holds the score, i and j of the best cell that the thread of this strip had
-    found in the job. `query_gain` and `target_gain` are those of the jobs that are pruned, end to end.
+    found in the job. `gains` are the tables of the jobs that are pruned, end to end.
     `cells_left_out` has one element for each job.
     """
 
@@ -79,8 +79,7 @@ class WorkList(NamedTuple):
     row_e: IntArray
     col_h: IntArray
     col_f: IntArray
-    query_gain: IntArray
-    target_gain: IntArray
+    gains: IntArray
     cells_left_out: LongArray
     best: LongArray
     rows_done: LongArray
@@ -105,8 +104,7 @@ def empty_work_list() -> WorkList:
         row_e=values,
         col_h=values,
         col_f=values,
-        query_gain=values,
-        target_gain=values,
+        gains=values,
         cells_left_out=numbers,
         best=np.zeros((0, 3), np.int64),
         rows_done=numbers,

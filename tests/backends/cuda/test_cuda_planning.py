@@ -19,7 +19,7 @@ from longalign.backends.cuda.planning.strips import ALL_ROWS
 from longalign.model.boundary import Boundary, LinearEdge, State, entry_edges, local_edges
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.geometry import plan_grid
-from longalign.model.pruning import Pruning
+from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.run.planner import plan, speed_model_of
@@ -368,7 +368,7 @@ def test_rectangles_that_one_kernel_can_sweep_share_a_launch():
 
 
 def pruned(work):
-    gains = [np.zeros(len(side) + 1, np.int32) for side in (work.query, work.target)]
+    gains = [SideGains.of(np.zeros(len(side) + 1, np.int32)) for side in (work.query, work.target)]
     return replace(work, of_matrix=True, pruning=Pruning(0, *gains))
 
 
@@ -417,8 +417,9 @@ def test_every_kernel_that_may_be_chosen_is_listed():
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("hardware", [H200, AMPERE], ids=["packed", "int32"])
 def test_kernels_that_exclude_pairs_are_listed_and_leave_nothing_out(hardware, local, track_best, is_pruned):
-    pair, zeros = ExcludedPairs(np.array([3]), np.array([5])), np.zeros(301, np.int32)
-    pruning = Pruning(1, zeros, zeros[:201]) if is_pruned else None
+    pair = ExcludedPairs(np.array([3]), np.array([5]))
+    zeros = (SideGains.of(np.zeros(length + 1, np.int32)) for length in (300, 200))
+    pruning = Pruning(1, *zeros) if is_pruned else None
     for work in (job(300, 200, local=local), protein(300, 200, local=local)):
         excluding = replace(work, track_best=track_best, excluded=pair, pruning=pruning, of_matrix=True)
         config = config_of(excluding, hardware)

@@ -1,8 +1,8 @@
 """Row blocks that are left out because no path of interest can meet them (see `longalign.model.pruning`).
 
-A row block is a staircase here: each part of the strip is a step above its left neighbour. Its upper left
-corner is the row of the strip's last part and the first column of its first part. Gains do not increase, so
-those of that row and of that column hold for all of its cells.
+A row block is a staircase here: each part of the strip is a step above its left neighbour. What can be
+gained is looked up for the rectangle around it, from the first row of the strip's last part to the last row
+of its first part.
 
 **The test.** All cells from which a path enters a row block are at hand. The lanes hold the row above their
 next cells, their left neighbours hand on two more, and the left edge has just been received. A block is left
@@ -48,10 +48,11 @@ LEFT_OUT_BASE = np.int32(-(1 << 31))
 #: highest value around a row block.
 JobPruning = namedtuple("JobPruning", "bound rises gap_open h gap reach")
 
-#: Where a strip reads the gains of its rows, and the gain of its first column.
-StripGains = namedtuple("StripGains", "rows_at first_column")
+#: Where the tables of gains of a strip begin, and the first and the last column boundary of the strip.
+StripGains = namedtuple("StripGains", "query_at target_at first last")
 
 _is_needed = cuda.jit(device=True)(model.is_needed)
+_side_gain = cuda.jit(device=True)(model.side_gain)
 
 
 @cuda.jit(device=True)
@@ -66,23 +67,27 @@ def read_pruning(jobs, job):
 
 
 @cuda.jit(device=True)
-def read_gains(jobs, job, requested_rows, strips, strip):
+def read_gains(jobs, job, strips, strip):
     """The `StripGains` of a strip."""
-    gains_at, first = jobs[job, work_tables.TARGET_GAIN_AT], strips[strip, work_tables.FIRST_COLUMN]
-    return StripGains(jobs[job, work_tables.QUERY_GAIN_AT], np.int32(requested_rows[gains_at + first]))
+    first, width = strips[strip, work_tables.FIRST_COLUMN], strips[strip, work_tables.WIDTH]
+    query_at, target_at = jobs[job, work_tables.QUERY_GAIN_AT], jobs[job, work_tables.TARGET_GAIN_AT]
+    return StripGains(query_at, target_at, np.int32(first), np.int32(first + width))
 
 
 @cuda.jit(device=True)
-def is_left_out(highest, row, gains, requested_rows, pruning, best_score):
+def is_left_out(highest, row, end, gains, jobs, job, requested_rows, pruning, best_score):
     """Whether a row block may be left out; the same in all lanes.
 
-    `highest` is the highest value around it that this lane knows, and `row` the row boundary of its corner.
+    `highest` is the highest value around it that this lane knows. `row` is the row boundary of its corner,
+    and `end` one that is not above its last row.
     """
     bound = max(pruning.bound, best_score) if pruning.rises else pruning.bound
-    gain = requested_rows[np.uint64(gains.rows_at + row)]
+    rows, cols = jobs[job, work_tables.ROWS], jobs[job, work_tables.COLS]
+    slope = jobs[job, work_tables.EXTEND]
+    by_row = _side_gain(requested_rows, gains.query_at, rows, np.int64(row), slope, gains.last)
+    by_column = _side_gain(requested_rows, gains.target_at, cols, np.int64(gains.first), slope, end)
     needed = _is_needed(
-        np.int64(highest), np.int64(gain), np.int64(gains.first_column), np.int64(pruning.gap_open),
-        np.int64(bound),
+        np.int64(highest), by_row, by_column, np.int64(pruning.gap_open), np.int64(bound)
     )  # fmt: skip
     return not cuda.any_sync(ALL_LANES, needed)
 

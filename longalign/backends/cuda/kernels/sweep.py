@@ -214,7 +214,7 @@ def build_kernel(config: KernelConfig) -> Any:
             used, links = halves_if(position.width > 0, position.width > columns), no_links
             best_elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             if prunes:
-                gains, blocks_left_out = read_gains(jobs, job, requested_rows, strips, strip), np.int32(0)
+                gains, blocks_left_out = read_gains(jobs, job, strips, strip), np.int32(0)
             # The next row with an excluded pair, of those that some part has yet to sweep.
             pairs, next_excluded = pairs_of_strip(strips, strip), np.int32(0)
             if excludes:
@@ -251,7 +251,9 @@ def build_kernel(config: KernelConfig) -> Any:
                         pruning, opening = read_pruning(jobs, job), parameters.opening
                         peak = highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
                         corner = max(np.int32(start - last_part_lag), np.int32(0))
-                        is_left = is_left_out(peak, corner, gains, requested_rows, pruning, best_elsewhere)
+                        is_left = is_left_out(
+                            peak, corner, end, gains, jobs, job, requested_rows, pruning, best_elsewhere
+                        )
                     if prunes and not is_left:
                         if base == LEFT_OUT_BASE:
                             load_letters_again(

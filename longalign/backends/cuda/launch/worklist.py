@@ -155,10 +155,10 @@ def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
 
 
 def _gains(job: SweepJob, config: KernelConfig) -> tuple[IntArray, IntArray]:
-    """The gains along the rows and the columns of a rectangle; empty in kernels that sweep everything."""
+    """The tables of gains by row and by column of a rectangle; empty in kernels that sweep everything."""
     if not config.prunes or job.pruning is None:
         return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    return job.pruning.query_gain, job.pruning.target_gain
+    return job.pruning.query.table, job.pruning.target.table
 
 
 def _pruning(job: SweepJob, config: KernelConfig) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch import download
 from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.excluded_pairs import ExcludedPairs
-from longalign.model.pruning import Pruning, values_left_out
+from longalign.model.pruning import Pruning, SideGains, values_left_out
 from longalign.model.scoring import Scoring
 from longalign.pruning.gains import gains
 from longalign.testing.inputs import QUERY_N, CollectedLines, mutated
@@ -116,8 +116,8 @@ def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: boo
     rng = np.random.default_rng(12)
     query, target = (rng.integers(0, 4, length, np.uint8) for length in (200, 130))
     whole = whole_matrix(query, target, Scoring(), local)
-    zeros = np.zeros(201, np.int32)
-    nothing_needed = Pruning(1 << 20, zeros, zeros[:131], local)
+    zeros = (SideGains.of(np.zeros(length + 1, np.int32)) for length in (200, 130))
+    nothing_needed = Pruning(1 << 20, *zeros, local)
     lists = (tuple(range(1, 201)), (17, 140), (144,), (200,))
     work = [replace(whole, rows=rows, of_matrix=True, pruning=nothing_needed) for rows in lists]
     backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16)
