@@ -86,9 +86,9 @@ class SideGains:
         return cls(most, floor, np.full_like(floor, _LOWEST), 0)
 
     @property
-    def table(self) -> IntArray:
-        """All numbers one after the other, for `side_gain`."""
-        return np.concatenate([self.most, self.floor, self.line])
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The three arrays. One after the other, they are the table that `side_gain` reads."""
+        return self.most, self.floor, self.line
 
     def within(self, start: int, stop: int, other_start: int) -> SideGains:
         """The same for the letters from `start` to `stop` of this sequence, and those from `other_start` of
@@ -190,7 +190,7 @@ class KnownBound:
 
 
 def side_gain(gains: IntArray, at: int, letters: int, first: int, slope: int, last_other: int) -> int:
-    """`SideGains.at` of one boundary, from the `SideGains.table` of that many letters, which begins at `at`.
+    """`SideGains.at` of one boundary, from the `SideGains.arrays` of that many letters, which begin at `at`.
 
     Back ends compile it. All numbers fit 32 bits, but their sums may not.
     """
@@ -198,6 +198,11 @@ def side_gain(gains: IntArray, at: int, letters: int, first: int, slope: int, la
     line_at = floor_at + letters // SPACING + 1
     gain: int = min(gains[at + first], max(gains[floor_at], gains[line_at] + slope * last_other))
     return gain
+
+
+def table_length(letters: int) -> int:
+    """How many numbers `SideGains.arrays` have together."""
+    return letters + 1 + 2 * (letters // SPACING + 1)
 
 
 def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:

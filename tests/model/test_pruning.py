@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.model.boundary import Boundary, LinearEdge
-from longalign.model.pruning import SPACING, Pruning, SideGains, is_needed, side_gain
+from longalign.model.pruning import SPACING, Pruning, SideGains, is_needed, side_gain, table_length
 from longalign.store import codec
 from longalign.testing.inputs import generators
 
@@ -115,7 +115,8 @@ def test_a_part_that_begins_at_a_kept_number_loses_nothing(data, slope):
 @given(LENGTHS, LENGTHS, st.integers(0, 3), st.data())
 def test_compiled_code_looks_gains_up_in_a_table(length, other, slope, data):
     side = data.draw(side_gains(length, slope))
-    table = np.concatenate([np.zeros(5, np.int32), side.table])
+    table = np.concatenate([np.zeros(5, np.int32), *side.arrays])
+    assert len(table) == 5 + table_length(length)
     for here in range(length + 1):
         for there in range(other + 1):
             assert side_gain(table, 5, length, here, side.slope, there) == side.at(here, there)

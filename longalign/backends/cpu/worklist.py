@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, WorkList
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import BestCell, Boundary, IntArray, best_of
-from longalign.model.pruning import Pruning, values_left_out
+from longalign.model.pruning import Pruning, table_length, values_left_out
 from longalign.model.scoring import NEG_INF
 
 #: The most rows of a block in a job that is pruned. Lower blocks leave out more, but are swept more slowly.
@@ -49,7 +49,7 @@ class PreparedJobs:
             row_e=np.empty(self._row_outputs[-1], np.int32),
             col_h=np.empty(self._col_outputs[-1], np.int32),
             col_f=np.empty(self._col_outputs[-1], np.int32),
-            gains=np.concatenate([np.zeros(0, np.int32), *_gain_tables(jobs)], dtype=np.int32),
+            gains=_gain_tables(jobs),
             cells_left_out=np.zeros(len(jobs), np.int64),
             best=np.zeros((len(strips), 3), np.int64),
             rows_done=np.zeros(len(strips), np.int64),
@@ -165,7 +165,8 @@ def _pruning_of(job: SweepJob) -> Pruning | None:
 def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
     """The last fields of all job records; the gains of jobs that are pruned lie end to end."""
     fields: list[tuple[int, ...]] = []
-    starts = iter(_starts(map(len, _gain_tables(jobs))))
+    sides = (side for job in jobs if _pruning_of(job) for side in (job.query, job.target))
+    starts = iter(_starts(table_length(len(side)) for side in sides))
     for job in jobs:
         pruning = _pruning_of(job)
         if pruning is None:
@@ -176,10 +177,11 @@ def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
     return fields
 
 
-def _gain_tables(jobs: Sequence[SweepJob]) -> list[IntArray]:
-    """The tables of the query and of the target of each job that is pruned."""
+def _gain_tables(jobs: Sequence[SweepJob]) -> IntArray:
+    """The gains of the query and of the target of each job that is pruned, end to end."""
     prunings = filter(None, map(_pruning_of, jobs))
-    return [side.table for pruning in prunings for side in (pruning.query, pruning.target)]
+    arrays = [each.arrays for pruning in prunings for each in (pruning.query, pruning.target)]
+    return np.concatenate([np.zeros(0, np.int32), *chain.from_iterable(arrays)], dtype=np.int32)
 
 
 def _boundaries(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from longalign.model.boundary import BestCell, Boundary, LinearEdge
+from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.store.codec import pack
 from longalign.testing.inputs import (
@@ -283,6 +284,17 @@ def test_device_memory_grows_with_the_sides_and_the_lattice_only():
     with_rows = device_memory.bytes_needed([job(1_000, 2_000, rows=rows, cols=())], CONFIG)
     without = device_memory.bytes_needed([job(1_000, 2_000, rows=(), cols=())], CONFIG)
     assert with_rows - without == pytest.approx(100 * 2_000 * 8, rel=0.01)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1_000, 2_000), (1_007, 40_001), (100_000, 100_000)])
+def test_device_memory_includes_all_gains_of_pruned_rectangles(rows, cols):
+    config = replace(CONFIG, prunes=True)
+    gains = [SideGains.of(np.zeros(length + 1, np.int32)) for length in (rows, cols)]
+    plain = job(rows, cols)
+    pruned = replace(plain, of_matrix=True, pruning=Pruning(0, *gains))
+    lists = [worklist.build([each], config).requested_rows.nbytes for each in (plain, pruned)]
+    needed = [device_memory.bytes_needed([pruned], each) for each in (CONFIG, config)]
+    assert needed[1] - needed[0] >= lists[1] - lists[0] > 0
 
 
 @pytest.mark.parametrize("rows", [0, 15, 66])

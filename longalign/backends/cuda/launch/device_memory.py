@@ -21,6 +21,7 @@ from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands
 from longalign.backends.substitution_tables import lay_out
 from longalign.errors import BackendError
 from longalign.model.boundary import IntArray
+from longalign.model.pruning import table_length
 
 _VALUE = 8  # bytes of a boundary value: two int32, or one and its tag
 _LETTER = 1  # bytes of a letter
@@ -64,7 +65,8 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * strips * _STRIP
-        total += config.prunes * (rows + cols + 2) * 4 + PAIR_WORDS * 4 * len(job.excluded)
+        total += config.prunes * (table_length(rows) + table_length(cols)) * 4
+        total += PAIR_WORDS * 4 * len(job.excluded)
         total += config.prunes * _line_bytes(job)
         total += (work_tables.JOB_FIELDS + 2 * work_tables.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
     return total

@@ -101,8 +101,8 @@ def build(
     letters = max(job.scoring.letters for job in jobs)
     costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
     requested_rows = [*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)]
-    gains = [gain for job in jobs for gain in _gains(job, config)]
-    gains_at = [len(requested_rows) + start for start in _starts([len(gain) for gain in gains])]
+    gains = [arrays for job in jobs for arrays in _gains(job, config)]
+    gains_at = [len(requested_rows) + start for start in _starts([sum(map(len, arrays)) for arrays in gains])]
     zeros = [0] * len(jobs)
     fields = {
         work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _starts(rows),
@@ -120,7 +120,8 @@ def build(
     table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 
     strips = cut_strips(jobs, config)
-    words, pairs_at = [np.array(requested_rows, np.int32), *gains], len(requested_rows) + sum(map(len, gains))
+    words = [np.array(requested_rows, np.int32), *chain.from_iterable(gains)]
+    pairs_at = sum(map(len, words))
     words.append(_with_excluded_pairs(jobs, strips, pairs_at))
     entries = in_bands(strips, table[strips[:, work_tables.JOB], work_tables.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
@@ -154,11 +155,11 @@ def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
     return scoring.match, scoring.mismatch, opening, extend, below
 
 
-def _gains(job: SweepJob, config: KernelConfig) -> tuple[IntArray, IntArray]:
+def _gains(job: SweepJob, config: KernelConfig) -> tuple[tuple[IntArray, ...], tuple[IntArray, ...]]:
     """The tables of gains by row and by column of a rectangle; empty in kernels that sweep everything."""
     if not config.prunes or job.pruning is None:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    return job.pruning.query.table, job.pruning.target.table
+        return (), ()
+    return job.pruning.query.arrays, job.pruning.target.arrays
 
 
 def _pruning(job: SweepJob, config: KernelConfig) -> tuple[int, ...]:
