@@ -147,6 +147,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
     waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
     pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
+    next_best = store.get_next_best() if sound(store.get_next_best) else ()
     return {
         "schema": SCHEMA,
         "path": str(path),
@@ -165,6 +166,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "path_complete": complete,
         "pieces": groups,
         "pieces_done": len(pieces),
+        "next_best": len(next_best),
         "damaged": damaged,
         "bytes": sum(map(_size, path.rglob("*"))),
     }
@@ -221,6 +223,7 @@ def _one_in_words(report: dict[str, Any]) -> str:
         f"score    {score}",
         f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",
         f"recompute {report['pieces_done']} of {pieces} pieces",
+        *([f"next best {report['next_best']} of at most {report['top'] - 1}"] if report["top"] > 1 else []),
         *(f"damaged  {text}" for text in report["damaged"]),
     ]
     return "\n".join(lines)

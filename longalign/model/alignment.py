@@ -288,6 +288,12 @@ class Alignment:
         return self.query.mirrored(self.query_start, self.query_end)
 
     @property
+    def runs(self) -> tuple[Ops, Lengths]:
+        """The runs of M, I and D that `from_runs` takes."""
+        paired = np.isin(self.ops, (Op.MATCH, Op.MISMATCH))
+        return merge_runs(np.where(paired, np.uint8(Op.DIAGONAL), self.ops), self.lengths)
+
+    @property
     def cigar(self) -> str:
         """The runs as a CIGAR string of I, D, = and X; empty for the empty alignment."""
         return format_cigar(self.ops, self.lengths)

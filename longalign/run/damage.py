@@ -100,6 +100,6 @@ def contradictions_refused(store: Path) -> Iterator[None]:
         yield
     except InternalError as error:
         raise StoreError(
-            f"{store}: what is stored contradicts the sequences ({error}): without path.h5 and pieces the "
-            "path is found again, and without tiles all is computed again"
+            f"{store}: what is stored contradicts the sequences ({error}): without path.h5, next_best.h5 "
+            "and pieces the paths are found again, and without tiles all is computed again"
         ) from error

@@ -152,7 +152,7 @@ def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emi
         side = Side(first.spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)
         return run_phases([side], replace(resources, backends=able), Recorder(emit))
 
-    return first.followed_by(next_best(first, sides[0].lattice, run_round))
+    return first.followed_by(next_best(first, sides[0].lattice, run_round, emit))
 
 
 def _phase_1_seconds(side: Side, resources: Resources) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -71,6 +71,14 @@ class Piece:
     lengths: NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundPath:
+    """An alignment: the end cell with the score, and all runs."""
+
+    end: Waypoint
+    runs: Piece
+
+
 class Store(Protocol):
     """Keeps the results of the three phases.
 
@@ -131,3 +139,11 @@ class Store(Protocol):
         ...
 
     def get_piece(self, number: int) -> Piece | None: ...
+
+    def put_next_best(self, found: Sequence[FoundPath]) -> None:
+        """Replace the next best alignments found so far, in order. Raises StoreError if the write fails."""
+        ...
+
+    def get_next_best(self) -> Sequence[FoundPath]:
+        """The next best alignments found so far, in order: maybe none."""
+        ...

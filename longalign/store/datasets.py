@@ -55,6 +55,18 @@ PATH_DATASETS = {
     "value": ("value of the state", "score"),
 }
 
+PIECE_DATASETS = {
+    "ops": ("operation of each run: 0 letter pair, 1 insertion, 2 deletion", "enum"),
+    "lengths": ("length of each run", "columns"),
+}
+
+NEXT_BEST_DATASETS = {
+    "i": ("row boundary index of the end of each alignment", "letters"),
+    "j": ("column boundary index of its end", "letters"),
+    "value": ("scaled score", "score"),
+    "runs": ("number of its runs", "runs"),
+}
+
 SEEDS_DATASETS = {
     "row": ("row boundary index above the first letter pair of each stretch", "letters"),
     "col": ("column boundary index before it", "letters"),

@@ -8,6 +8,7 @@
     left_out.h5              the tiles that a pruned run has left out, once phase 1 is over
     path.h5                  start states found by phase 2
     pieces/p000000.h5        parts of the alignment from phase 3
+    next_best.h5             the next best alignments found so far, if several were asked for
     lock                     held by the one process that runs: see `longalign.store.lock`
 
 Every file is written under a temporary name, flushed and renamed. Its attribute `run` identifies the run that
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence as Items
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -41,12 +43,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from longalign.errors import StoreError
-from longalign.model.boundary import BestCell, State, Waypoint
+from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.sequence import Sequence
 from longalign.store import schema
-from longalign.store.base import DamagedFile, DamagedTile, Piece, Place, TileRecord
+from longalign.store.base import DamagedFile, DamagedTile, FoundPath, Piece, Place, TileRecord
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
@@ -56,7 +58,6 @@ from longalign.store.datasets import (
     CELLS_LEFT_OUT,
     LINE_DATASETS,
     LINES,
-    PATH_DATASETS,
     START_DATASETS,
     STARTS,
     describe,
@@ -67,6 +68,8 @@ from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import (
     LEFT_OUT_NAME,
+    NEXT_BEST_NAME,
+    PATH_NAME,
     SEEDS_NAME,
     TILE_NAME,
     holds_both_strands,
@@ -80,6 +83,14 @@ from longalign.store.layout import (
 from longalign.store.line_tables import patched, stored_form
 from longalign.store.lock import Lock
 from longalign.store.manifest import Manifest, SequenceRecord
+from longalign.store.path_files import (
+    read_next_best,
+    read_path,
+    read_piece,
+    write_next_best,
+    write_path,
+    write_piece,
+)
 from longalign.store.pruned_files import read_anchors, read_left_out, write_anchors, write_left_out
 from longalign.store.read_errors import file_exists, files_named, read_errors_as
 from longalign.store.start_tables import PackedStarts
@@ -266,7 +277,7 @@ class DirectoryStore:
 
     def has_results(self) -> bool:
         """Whether the store holds a path or a tile, perhaps of an earlier process."""
-        return file_exists(self.path / "path.h5") or bool(self.stored_tiles())
+        return file_exists(self.path / PATH_NAME) or bool(self.stored_tiles())
 
     @contextmanager
     def open_writer(self, tile: Tile) -> Iterator[TileWriter]:
@@ -389,71 +400,45 @@ class DirectoryStore:
 
     def get_anchors(self) -> Anchors:
         """The anchors of a pruned run; none if it does without. Raises DamagedFile."""
-        path = self.path / SEEDS_NAME
-        if not file_exists(path):
-            return NO_ANCHORS
-        return self._reader.read(path, lambda file: read_anchors(file, self.manifest), DamagedFile)
+        anchors = self._read_if_there(SEEDS_NAME, read_anchors)
+        return NO_ANCHORS if anchors is None else anchors
 
     def put_left_out(self, places: Iterable[Place]) -> None:
         with self._new(self.path / LEFT_OUT_NAME) as file:
             write_left_out(file, places)
 
     def get_left_out(self) -> set[Place]:
-        path = self.path / LEFT_OUT_NAME
-        if not file_exists(path):
-            return set()
-        return self._reader.read(path, lambda file: read_left_out(file, self.manifest), DamagedFile)
+        return self._read_if_there(LEFT_OUT_NAME, read_left_out) or set()
 
     # --- start states and pieces
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
-        points = list(waypoints)
-        with self._new(self.path / "path.h5") as file:
-            set_text(file, "description", "start states from the end cell backwards")
-            set_text(file, "units", "letters")
-            file.attrs["complete"] = complete
-            for name, (description, units) in PATH_DATASETS.items():
-                values = np.array([getattr(point, name) for point in points], np.int64)
-                write(file, name, values, description, units)
+        with self._new(self.path / PATH_NAME) as file:
+            write_path(file, waypoints, complete)
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
-        path = self.path / "path.h5"
-        if not file_exists(path):
-            return [], False
-
-        def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
-            rows, cols, states, values = schema.read_all(file, schema.path_tables(self.manifest))
-            # Each waypoint lies above or to the left of the one before it.
-            if any((np.diff(places) > 0).any() for places in (rows, cols)) or not np.diff(rows + cols).all():
-                raise ValueError("i, j are not those of a path from its end backwards")
-            columns = (column.tolist() for column in (rows, cols, states, values))
-            points = [
-                Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)
-            ]
-            return points, schema.boolean_attribute(file, "complete")
-
-        return self._reader.read(path, read, DamagedFile)
-
-    def piece_path(self, number: int) -> Path:
-        return self.path / piece_name(number)
+        return self._read_if_there(PATH_NAME, read_path) or ([], False)
 
     def put_piece(self, number: int, piece: Piece) -> None:
-        with self._new(self.piece_path(number)) as file:
-            write(
-                file,
-                "ops",
-                piece.ops,
-                "operation of each run: 0 letter pair, 1 insertion, 2 deletion",
-                "enum",
-            )
-            write(file, "lengths", piece.lengths, "length of each run", "columns")
+        with self._new(self.path / piece_name(number)) as file:
+            write_piece(file, piece)
 
     def get_piece(self, number: int) -> Piece | None:
-        path = self.piece_path(number)
+        return self._read_if_there(piece_name(number), read_piece)
+
+    def put_next_best(self, found: Items[FoundPath]) -> None:
+        with self._new(self.path / NEXT_BEST_NAME) as file:
+            write_next_best(file, found)
+
+    def get_next_best(self) -> Items[FoundPath]:
+        return self._read_if_there(NEXT_BEST_NAME, read_next_best) or ()
+
+    def _read_if_there(self, name: str, read: Callable[[h5py.File, Manifest], T]) -> T | None:
+        """What a file of the store holds; None if there is none. Raises DamagedFile."""
+        path = self.path / name
         if not file_exists(path):
             return None
-        tables = schema.piece_tables(self.manifest)
-        return self._reader.read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
+        return self._reader.read(path, lambda file: read(file, self.manifest), DamagedFile)
 
     def note_request(self, asked: Manifest) -> None:
         """Replace the manifest by `asked`, which differs in what is requested only; `resume` repeats that."""

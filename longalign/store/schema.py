@@ -136,6 +136,22 @@ def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     }
 
 
+def next_best_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+    """The datasets of the next best alignments, one number for each. No two end in the same cell."""
+    rows, cols = manifest.query.length, manifest.target.length
+    numbers = {"i": (0, rows), "j": (0, cols), "value": (1, _INT32[1]), "runs": (1, rows + cols)}
+    return {name: DatasetSpec.up_to(rows * cols, "<i8", limits) for name, limits in numbers.items()}
+
+
+def next_best_run_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+    """The datasets of their runs. Each has letter pairs of its own, and gaps are between these."""
+    rows, cols = manifest.query.length, manifest.target.length
+    return {
+        "ops": DatasetSpec.up_to(3 * rows * cols, "|u1", (0, 2)),
+        "lengths": DatasetSpec.up_to(3 * rows * cols, "<i8", (1, max(1, rows, cols))),
+    }
+
+
 def letters_table(record: SequenceRecord) -> DatasetSpec:
     """The letters of a sequence."""
     return DatasetSpec.of(record.length, dtypes=["|u1"])

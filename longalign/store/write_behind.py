@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import Condition
 from types import TracebackType
 
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.store.base import Piece, Place, Store, TileRecord
+from longalign.store.base import FoundPath, Piece, Place, Store, TileRecord
 from longalign.store.tile_writer import TileWriter
 from longalign.system.threads import WorkerThreads
 
@@ -128,3 +128,10 @@ class WriteBehind:
 
     def get_piece(self, number: int) -> Piece | None:
         return self._store.get_piece(number)
+
+    def put_next_best(self, found: Sequence[FoundPath]) -> None:
+        self.flush()
+        self._store.put_next_best(found)
+
+    def get_next_best(self) -> Sequence[FoundPath]:
+        return self._store.get_next_best()

@@ -27,7 +27,8 @@ from runs import (
 
 from longalign import api
 from longalign.backends import excluding
-from longalign.errors import UsageError
+from longalign.errors import StoreError, UsageError
+from longalign.events import Notice
 from longalign.model.boundary import BestCell
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import GLOBAL, LOCAL
@@ -230,3 +231,98 @@ def test_tiles_that_are_damaged_between_two_alignments_are_swept_again(tmp_path,
     with geometry.applied():
         found = pipeline.run(replace(spec, store=store), using(tiles))
     check(CATS, [found, *found.further], 4)
+
+
+# --- in a store
+
+
+class Stopped(Exception):
+    """Raised in place of an interrupt."""
+
+
+def counted(monkeypatch, most: int | None = None) -> list[int]:
+    """The rounds of phase 1 after the first alignment; the one after `most` rounds does not come."""
+    rounds = []
+
+    class Counted(changed_tiles.ChangedTiles):
+        def __init__(self, before) -> None:
+            if len(rounds) == most:
+                raise Stopped
+            rounds.append(len(rounds))
+            super().__init__(before)
+
+    monkeypatch.setattr(next_best, "ChangedTiles", Counted)
+    return rounds
+
+
+GRID = Geometry((9, 9), 3, 9)
+
+
+def stored_run(
+    store, top: int, emit=lambda event: None, pair: Pair = CATS, min_score: int | None = None
+) -> list[Outcome]:
+    spec = replace(pair.spec(), store=store, top=top, min_score=min_score)
+    with GRID.applied():
+        first = pipeline.run(spec, using(SmallTiles(GRID.tile, CPU, GRID.leaf)), emit=emit)
+    return [first, *first.further]
+
+
+def paths(outcomes: list[Outcome]) -> list[object]:
+    return [(one.score, found_path(one), one.strand_scores) for one in outcomes]
+
+
+@pytest.mark.parametrize("stop", [0, 1, 2, 3])
+def test_a_stopped_run_keeps_all_alignments_that_it_found(tmp_path, monkeypatch, stop):
+    counted(monkeypatch, most=stop)
+    with pytest.raises(Stopped):
+        stored_run(tmp_path / "s", 5)
+    rounds = counted(monkeypatch)
+    with GRID.applied():
+        first = pipeline.resume(tmp_path / "s", using(SmallTiles(GRID.tile, CPU, GRID.leaf)))
+    assert len(rounds) == 4 - stop
+    found = [first, *first.further]
+    check(CATS, found, 5)
+    assert paths(found) == paths(stored_run(None, 5))
+
+
+def test_stored_alignments_are_those_that_are_asked_for(tmp_path, monkeypatch):
+    all_five = paths(stored_run(tmp_path / "s", 5))
+    rounds = counted(monkeypatch)
+    for top in (5, 3, 1, 2):
+        assert paths(stored_run(tmp_path / "s", top)) == all_five[:top]
+    assert not rounds
+    assert paths(stored_run(tmp_path / "s", 6))[:5] == all_five
+    assert len(rounds) == 1
+
+
+@pytest.mark.parametrize("least", [3, 4, 28, 29])
+def test_stored_alignments_that_score_too_little_are_not_taken(tmp_path, least):
+    found = paths(stored_run(tmp_path / "s", 5, pair=REPEATED))
+    assert [score for score, *_ in found] == [43, 28, 28, 3, 3]
+    enough = [one for one in found if one[0] >= least]
+    assert paths(stored_run(tmp_path / "s", 5, pair=REPEATED, min_score=least)) == enough
+    assert paths(stored_run(tmp_path / "s", 5, pair=REPEATED)) == found
+
+
+def test_alignments_whose_file_is_damaged_are_found_again(tmp_path, monkeypatch):
+    all_four = paths(stored_run(tmp_path / "s", 4))
+    file = tmp_path / "s" / "next_best.h5"
+    os.truncate(file, file.stat().st_size - 1)
+    rounds, events = counted(monkeypatch), []
+    assert paths(stored_run(tmp_path / "s", 4, events.append)) == all_four
+    assert len(rounds) == 3
+    [notice] = [event.text for event in events if isinstance(event, Notice)]
+    assert notice.startswith(f"{file}: damaged: ")
+    assert notice.endswith("this step is done again")
+    rounds.clear()
+    assert paths(stored_run(tmp_path / "s", 4)) == all_four
+    assert not rounds
+
+
+def test_a_stored_alignment_that_scores_something_else_is_refused(tmp_path):
+    stored_run(tmp_path / "s", 3)
+    with pipeline.DirectoryStore.open(tmp_path / "s") as store:
+        one, other = store.get_next_best()
+        store.put_next_best([replace(one, end=replace(one.end, value=one.end.value + 1)), other])
+    with pytest.raises(StoreError, match="what is stored contradicts the sequences"):
+        stored_run(tmp_path / "s", 3)

@@ -28,6 +28,7 @@ from runs import REPEATED, Pair, SmallTiles, result, small_geometry, using
 import longalign
 from longalign.errors import InputError, StoreError
 from longalign.events import Event, Notice
+from longalign.model.boundary import State, Waypoint
 from longalign.model.geometry import Grid
 from longalign.model.pruning import KnownBound
 from longalign.model.scoring import Scoring
@@ -35,7 +36,8 @@ from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.store import DirectoryStore, Manifest
+from longalign.store import DirectoryStore, Manifest, Piece
+from longalign.store.base import FoundPath
 from longalign.store.hdf5_filters import inflate
 
 KINDS = [
@@ -279,7 +281,13 @@ def visible(path: Path) -> list[object]:
     return found
 
 
-FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5", "seeds.h5"]
+FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5", "seeds.h5", "next_best.h5"]
+
+#: Alignments with two runs and with one, as any store may have them.
+NEXT_BEST = [
+    FoundPath(Waypoint(9, 8, State.H, 5), Piece(np.array([0, 2], np.uint8), np.array([5, 1], np.int64))),
+    FoundPath(Waypoint(4, 9, State.H, 3), Piece(np.array([0], np.uint8), np.array([3], np.int64))),
+]
 
 
 def read_file(store: DirectoryStore, name: str) -> None:
@@ -292,13 +300,19 @@ def read_file(store: DirectoryStore, name: str) -> None:
         store.get_path()
     elif name == "seeds.h5":
         store.get_anchors()
+    elif name == "next_best.h5":
+        store.get_next_best()
     else:
         store.sequences()
 
 
 def store_with(stores: Stores, name: str, starts: str = "lazy") -> Path:
     """One that has a file of this name."""
-    return stores["local", "pruned" if name == "seeds.h5" else starts]
+    path = stores["local", "pruned" if name == "seeds.h5" else starts]
+    if name == "next_best.h5" and not (path / name).exists():
+        with DirectoryStore.open(path) as store:
+            store.put_next_best(NEXT_BEST)
+    return path
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -330,7 +344,8 @@ def test_appended_bytes_are_noticed(stores, tmp_path, name, more):
 
 @pytest.mark.parametrize("how", forgeries.DATASET_FORGERIES, ids=lambda how: how.__name__)
 @pytest.mark.parametrize(
-    ("name", "dataset"), [(FILES[0], "cols/anchors"), ("path.h5", "state"), ("seeds.h5", "row")]
+    ("name", "dataset"),
+    [(FILES[0], "cols/anchors"), ("path.h5", "state"), ("seeds.h5", "row"), ("next_best.h5", "runs")],
 )
 def test_a_dataset_that_is_another_thing_is_damage_and_named(stores, tmp_path, how, name, dataset):
     store = copied(store_with(stores, name), tmp_path)
@@ -412,6 +427,11 @@ def forge_numbers(path: Path, name: str, change: Any) -> None:
             "row, col, length are not those of stretches",
         ),
         ("seeds.h5", "length", lambda values: values[1:].copy(), "row, col, length have different lengths"),
+        ("next_best.h5", "i", lambda values: values + 10**6, "i has a number outside 0 to "),
+        ("next_best.h5", "value", lambda values: values - 9, "value has a number outside 1 to "),
+        ("next_best.h5", "runs", lambda values: values + 1, "runs is not the number of runs"),
+        ("next_best.h5", "j", lambda values: values[:-1].copy(), "i, j, value, runs have different lengths"),
+        ("next_best.h5", "lengths", lambda values: values * 0, "lengths has a number outside 1 to "),
         (FILES[0], "rows/index", lambda values: values + 1, "rows/index names other lines than the tile"),
         (FILES[0], "col_starts/states", lambda values: values + 3, "col_starts/states has a number outside"),
     ],
