@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from longalign.backends.cpu import absent_words, gain_sums, placed_words
 from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
-from longalign.model.mode import LOCAL, MODES
+from longalign.model.mode import GLOBAL, LOCAL, MODES
 from longalign.model.pruning import NO_ANCHORS, SPACING, Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning import gains as module
@@ -33,7 +33,10 @@ LONGEST = 24
 DEFAULT = Scoring()
 
 #: Which ends of the two sequences paths may leave out, of all modes.
-ENDS = st.sampled_from([*dict.fromkeys(mode.ends for mode in MODES.values())])
+ENDS = st.one_of(
+    st.sampled_from([LOCAL.ends, GLOBAL.ends]),
+    st.sampled_from([*dict.fromkeys(mode.ends for mode in MODES.values())]),
+)
 
 #: Placed words are on diagonals near 0. On this diagonal, nothing is gained by reaching one of them.
 FAR = 100
@@ -528,3 +531,29 @@ def test_each_gap_of_a_long_pair_is_charged(lengths):
     ):
         assert before[0] >= exact + 1.9 * gapped
         assert exact <= now[0] <= exact + letters
+
+
+@pytest.mark.parametrize("longer", ["query", "target"])
+def test_the_way_to_the_corner_is_charged(longer):
+    """One sequence is the other one and 400 more letters. All lengths are multiples of `SPACING`."""
+    rng = np.random.default_rng(3)
+    short = rng.integers(0, 4, 1600, np.uint8)
+    pair = (short, np.concatenate([short, rng.integers(0, 4, 400, np.uint8)]))
+    anchors = np.array([[0, len(short), 0, len(short)]])
+    query, target = pair if longer == "target" else pair[::-1]
+    found = {mode: gains(query, target, DEFAULT, anchors=anchors, ends=MODES[mode].ends) for mode in MODES}
+    bounds = {mode: Pruning(0, each.query, each.target) for mode, each in found.items()}
+    rows, columns = len(query), len(target)
+    way = DEFAULT.gap_extend * 400
+    assert [int(bounds["global"].gain(*2 * [rows], *2 * [columns])), bounds["local"].gain(0, 0, 0, 0)] == [
+        0,
+        1600,
+    ]
+    # Where the shorter sequence ends, the gap that remains; before, what its letters gain as well.
+    near = 1600, 1600, 1600, 1600
+    assert int(bounds["global"].gain(*near)) == -way
+    assert int(bounds["global"].gain(800, 800, 800, 800)) <= 800 - way + SPACING
+    assert int(bounds["local"].gain(800, 800, 800, 800)) >= 800
+    free_end = f"semiglobal:{longer}-end"
+    assert int(bounds[free_end].gain(*near)) >= 0
+    assert int(bounds["global"].gain(0, 0, 0, 0)) >= 1600 - way - DEFAULT.gap_open

@@ -19,7 +19,7 @@ from longalign.model.pruning import Pruning, SideGains, values_left_out
 from longalign.model.scoring import Scoring
 from longalign.pruning.gains import gains
 from longalign.testing.inputs import QUERY_N, CollectedLines, mutated
-from longalign.testing.pruned_jobs import assert_between
+from longalign.testing.pruned_jobs import assert_between, assert_optimal_paths_exact, pruned_closely
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
 
@@ -55,6 +55,24 @@ def test_row_blocks_off_all_paths_of_interest_are_left_out(
     assert result.cells_left_out > 0.01 * job.cells
     assert_between(job, result)
     assert result.rows[-1].h[-1] == whole.rows[-1].h[-1]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "turned"), [("packed", False), ("int32", True)], ids=["more columns", "more rows"]
+)
+def test_a_path_that_lags_behind_is_exact_with_the_smallest_gains(numbers: str, turned: bool):
+    """The optimal path crosses strips and row blocks in their middle, before and after a long gap."""
+    rng = np.random.default_rng(17)
+    query = rng.integers(0, 4, 320, np.uint8)
+    target = np.concatenate([query[:160], rng.integers(0, 4, 100, np.uint8), query[160:]])
+    scoring = Scoring(2, -3, 4, 1)
+    job = whole_matrix(*((target, query) if turned else (query, target)), scoring, True)
+    job = pruned_closely(replace(job, rows=(40, 190, len(job.query)), cols=(64, 210), of_matrix=True))
+    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16)
+    [result] = backend.sweep([job])
+    assert result.cells_left_out > 0.1 * job.cells
+    assert_between(job, result)
+    assert_optimal_paths_exact(job, result)
 
 
 @pytest.mark.parametrize("streams", [True, False])
