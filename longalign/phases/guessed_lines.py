@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend, Progress, SweepJob, no_progress
 from longalign.model.boundary import Boundary, Edge, IntArray, LinearEdge, State, entry_edges
 from longalign.model.geometry import Grid
-from longalign.model.pruning import Milestones, Pruning, any_reaches, values_left_out
+from longalign.model.pruning import Milestones, Pruning, SideGains, any_reaches, values_left_out
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.phases.problem import Problem
 from longalign.store.base import Place
@@ -222,9 +222,11 @@ def _half_width(pruning: Pruning, milestones: Milestones, row: int, margin: int,
     """About how many letters a path of interest may be right of the alignment in a row or, if more, below it.
 
     A path to the right leaves the alignment in this row by a horizontal gap. One below has left it in a row
-    above, at one of the milestones, by a vertical gap. Both pay beta for each letter. `milestones` are those
-    down to the row, at least one. The letters between the last one and the row are taken for matches.
+    above, at one of the milestones, by a vertical gap. Both pay beta for each letter. That they lag behind is
+    not charged: what is too wide costs little, and what is too narrow makes guesses wrong. `milestones` are
+    those down to the row, at least one. The letters between the last one and the row are taken for matches.
     """
+    pruning = Pruning(pruning.bound, SideGains.of(pruning.query.most), SideGains.of(pruning.target.most))
     beta, least = scoring.gap_extend, pruning.bound - margin
     at, column, value = milestones[-1].tolist()
     value, column = value + scoring.highest * (row - at), column + row - at
