@@ -30,6 +30,7 @@ from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.run.trace_cell import trace_cell
 from longalign.store.manifest import Command, Prune, StartStates
+from longalign.store.pair_stores import PairStores
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
 from longalign.system.rationals import Number, as_number
@@ -191,6 +192,9 @@ def align_many(
     threads: int | None = None,
     devices: Items[int] = (),
     memory: int | None = None,
+    store: str | PathLike[str] | None = None,
+    store_budget: int | None = None,
+    prune: Prune = "auto",
     emit: Emit = ignore,
 ) -> Iterator[Alignment]:
     """The optimal alignment of each pair (query, target), in order; see `align` for the parameters.
@@ -198,9 +202,14 @@ def align_many(
     Pairs are taken from the iterable as they are needed. Small ones are computed some hundred at a time, on
     the first device, which is several times as fast as a call of `align` for each. An error ends the
     iteration, after the alignments of the pairs before it.
+
+    In the directory `store`, each pair has a store of its own, whose name is the number of the pair, such as
+    000000. The same call goes on where it was stopped. `resume` takes one of these stores. Stored pairs are
+    computed one at a time.
     """
-    using = resources(backend, threads, devices, memory)
-    for outcome in _run_many("align", pairs, scoring, choose_mode(mode, free), strand, using, emit):
+    using = resources(backend, threads, devices, memory, store_budget)
+    specs = _specs("align", pairs, scoring, choose_mode(mode, free), strand, prune)
+    for outcome in _run_many(specs, store, using, emit):
         assert outcome.alignment is not None
         yield outcome.alignment
 
@@ -216,11 +225,14 @@ def score_many(
     threads: int | None = None,
     devices: Items[int] = (),
     memory: int | None = None,
+    store: str | PathLike[str] | None = None,
+    prune: Prune = "auto",
     emit: Emit = ignore,
 ) -> Iterator[BestCell]:
     """The optimal score and end cell of each pair (query, target), in order; see `align_many` and `score`."""
     using = resources(backend, threads, devices, memory)
-    for outcome in _run_many("score", pairs, scoring, choose_mode(mode, free), strand, using, emit):
+    specs = _specs("score", pairs, scoring, choose_mode(mode, free), strand, prune)
+    for outcome in _run_many(specs, store, using, emit):
         yield outcome.best
 
 
@@ -355,19 +367,30 @@ def _folder(store: str | PathLike[str]) -> Path:
     return Path(name)
 
 
-def _run_many(
+def _specs(
     command: Command,
     pairs: Iterable[tuple[Text, Text]],
     scoring: Scoring | None,
     mode: Mode,
     strand: StrandChoice,
-    using: Resources,
-    emit: Emit,
-) -> Iterator[Outcome]:
+    prune: Prune,
+) -> Iterator[RunSpec]:
     if not isinstance(pairs, Iterable):
         raise InputError(f"pairs: want tuples of query and target, not {pairs!r:.60}")
-    specs = (_spec(command, *_query_and_target(pair), scoring, mode, strand) for pair in pairs)
-    return pipeline.run_all(specs, using, emit)
+    for pair in pairs:
+        yield _spec(command, *_query_and_target(pair), scoring, mode, strand, prune=prune)
+
+
+def _run_many(
+    specs: Iterator[RunSpec], store: str | PathLike[str] | None, using: Resources, emit: Emit
+) -> Iterator[Outcome]:
+    """Run all pairs, each in a store of its own if there is a directory for them."""
+    if store is None:
+        yield from pipeline.run_all(specs, using, emit)
+        return
+    with PairStores.open(_folder(store)) as stores:
+        stored = (replace(spec, store=stores.store(number)) for number, spec in enumerate(specs))
+        yield from pipeline.run_all(stored, using, emit)
 
 
 def _query_and_target(pair: object) -> tuple[Text, Text]:

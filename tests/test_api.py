@@ -349,3 +349,52 @@ def test_many_pairs_are_taken_as_they_are_needed():
     next(longalign.align_many(pairs(), backend="cpu"))
     assert 0 < len(taken) < 1000
     assert list(longalign.align_many([], backend="cpu")) == []
+
+
+def swept(events):
+    """The tiles of all pairs that were swept."""
+    return [event for event in events if isinstance(event, TileFinished)]
+
+
+def test_many_pairs_go_on_in_their_stores(tmp_path):
+    pairs, store = [(QUERY, TARGET), (TARGET, QUERY), ("ACGT" * 5, "ACGA" * 5)], tmp_path / "many"
+    expected = [one.cigar for one in longalign.align_many(pairs, backend="cpu")]
+    first, events, again = longalign.align_many(pairs, backend="cpu", store=store), [], []
+    assert next(first).cigar == expected[0]
+    first.close()
+    assert sorted(path.name for path in store.iterdir()) == ["000000", "lock"]
+    found = longalign.align_many(pairs, backend="cpu", store=store, emit=events.append)
+    assert [one.cigar for one in found] == expected
+    assert len(swept(events)) == 2
+    found = longalign.align_many(pairs, backend="cpu", store=store, emit=again.append)
+    assert [one.cigar for one in found] == expected
+    assert not swept(again)
+    assert longalign.resume(store / "000001", backend="cpu").cigar == expected[1]
+
+
+def test_many_scores_go_on_in_their_stores(tmp_path):
+    pairs, events = [(QUERY, TARGET), (TARGET, QUERY)], []
+    first = list(longalign.score_many(pairs, backend="cpu", store=tmp_path))
+    again = longalign.score_many(pairs, backend="cpu", store=tmp_path, prune="off", emit=events.append)
+    assert list(again) == first
+    assert not swept(events)
+
+
+def test_stores_of_other_pairs_and_other_directories_are_refused(tmp_path):
+    store = tmp_path / "many"
+    list(longalign.align_many([(QUERY, TARGET)], backend="cpu", store=store))
+    with pytest.raises(longalign.StoreError, match="000000: the store belongs to another run"):
+        list(longalign.align_many([(TARGET, QUERY)], backend="cpu", store=store))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes").touch()
+    with pytest.raises(
+        longalign.StoreError, match="neither empty nor a directory of many stores: it holds notes"
+    ):
+        list(longalign.align_many([(QUERY, TARGET)], backend="cpu", store=tmp_path / "other"))
+    longalign.align(QUERY, TARGET, backend="cpu", store=tmp_path / "one")
+    with pytest.raises(longalign.StoreError, match="one: is the store of a single pair"):
+        list(longalign.align_many([(QUERY, TARGET)], backend="cpu", store=tmp_path / "one"))
+    with pytest.raises(longalign.UsageError, match="store must be the path of a directory"):
+        list(longalign.align_many([(QUERY, TARGET)], backend="cpu", store=""))
+    with pytest.raises(longalign.UsageError, match="prune must be one of"):
+        list(longalign.align_many([(QUERY, TARGET)], backend="cpu", prune="never"))

@@ -1,6 +1,6 @@
 """A directory of many stores, one for each of many pairs, and the list of the pairs.
 
-    pairs.json       what was asked for, and the pairs
+    pairs.json       what was asked for, and the pairs; missing where Python functions were called
     000000/          the store of the first pair, once its run has started: see `longalign.store.directory`
     000001/          that of the second one, and so on
     lock             held by the one process that runs
@@ -140,13 +140,13 @@ def is_pair_name(name: str) -> bool:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise StoreError if a directory holds anything but a list of pairs and their stores."""
+    """Raise StoreError if a directory holds anything but stores of pairs and the list of these."""
     if PairStores.exist(folder):
         return
     for name in sorted(entry.name for entry in os.scandir(folder)):
         if name == "manifest.json":
             raise StoreError(f"{folder}: is the store of a single pair")
-        if name != "lock" and final_name(name) != LIST_NAME:
+        if name != "lock" and final_name(name) != LIST_NAME and not is_pair_name(name):
             raise StoreError(f"{folder}: neither empty nor a directory of many stores: it holds {name}")
 
 
