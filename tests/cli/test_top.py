@@ -9,6 +9,7 @@ import pytest
 from runs import REPEATED
 
 from longalign.cli import main
+from longalign.cli.inspect import inspect
 
 
 @pytest.fixture
@@ -76,6 +77,18 @@ def test_a_resumed_run_finds_as_many_as_were_asked_for_last(files):
     assert align(*files, "--store", "s", "-o", "x.paf") == 0
     assert main(["resume", "s", "--backend", "cpu", "--threads", "1"]) == 0
     assert Path("x.paf").read_bytes() == Path("one.paf").read_bytes()
+
+
+def test_inspect_counts_the_alignments_of_a_store(files, capsys):
+    assert align(*files, "--top", "4", "--store", "s", "-o", "x.paf") == 0
+    assert len(Path("x.paf").read_text().splitlines()) == 4
+    assert inspect(Path("s"))["next_best"] == 3
+    assert main(["inspect", "s"]) == 0
+    assert "next best 3 of at most 3\n" in capsys.readouterr().out
+    Path("s/next_best.h5").write_bytes(b"damaged")
+    report = inspect(Path("s"))
+    assert report["next_best"] == 0
+    assert ["next_best.h5: damaged" in text for text in report["damaged"]] == [True]
 
 
 def test_several_for_each_of_many_pairs(files):
