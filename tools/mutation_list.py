@@ -233,10 +233,10 @@ _PRUNING = (
     ),
     Fault(
         "pruning: a path that begins inside a tile is not thought of",
-        "longalign/model/pruning.py",
-        "            self.needs_from(level, gap_open)\n            or any_reaches",
-        "            any_reaches",
-        ("tests/model/test_pruning.py",),
+        "longalign/phases/tile_step.py",
+        "    if is_needed(level, gain, gain, alpha, lattice.bound):\n        return True\n",
+        "",
+        ("tests/phases/test_pruned.py",),
     ),
     Fault(
         "pruning: gains of a part count the other sequence from its first letter",

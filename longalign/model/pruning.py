@@ -134,23 +134,16 @@ class Pruning:
         """
         return np.minimum(self.query.at(i0, j1), self.target.at(j0, i1))
 
-    def needs_from(self, level: int, gap_open: int) -> bool:
-        """Whether a path that has the value `level` in any cell of the rectangle may be of interest."""
-        rows, cols = len(self.query.most) - 1, len(self.target.most) - 1
-        return level + int(self.gain(0, rows, 0, cols)) + gap_open >= self.bound
-
-    def needs(self, top: Edge, left: Edge, gap_open: int, level: int) -> bool:
-        """Whether a path of interest may visit the rectangle, given its top and left edge.
+    def needs(self, top: Edge, left: Edge, gap_open: int) -> bool:
+        """Whether a path of interest may enter the rectangle, given its top and left edge.
 
         The same as `is_needed`, but each cell of the edges is tested with its own gain. On a linear edge,
-        where H is highest at the beginning, one test does for all cells. No gap state is above H. `level` is
-        H of cells that were left out: in local mode 0, with which a path may also begin in any cell.
+        where H is highest at the beginning, one test does for all cells. No gap state is above H. A path that
+        begins inside the rectangle is not thought of.
         """
         least = self.bound - gap_open
-        return (
-            self.needs_from(level, gap_open)
-            or any_reaches(top, lambda first, last: self.gain(0, 0, first, last), least)
-            or any_reaches(left, lambda first, last: self.gain(first, last, 0, 0), least)
+        return any_reaches(top, lambda first, last: self.gain(0, 0, first, last), least) or any_reaches(
+            left, lambda first, last: self.gain(first, last, 0, 0), least
         )
 
 

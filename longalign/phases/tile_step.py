@@ -16,7 +16,7 @@ from typing import Protocol
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, no_progress
 from longalign.events import Advanced, Event, TileFinished
 from longalign.model.geometry import Tile
-from longalign.model.pruning import values_left_out
+from longalign.model.pruning import is_needed, values_left_out
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.tile_starts import tile_starts
 from longalign.phases.wavefront import Wavefront
@@ -189,14 +189,21 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
 def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile.
 
-    Most tiles lie between two that were left out, whose values need not be looked at. A tile below a guessed
-    row is judged by that row, whatever has become of the tile above.
+    It may begin there, in local mode. Otherwise it comes from a neighbour. Most tiles lie between two that
+    were left out, whose values are no higher than that of a path that begins. A tile below a guessed row is
+    judged by that row, whatever has become of the tile above.
     """
-    pruning, problem, left_out = lattice.pruning(tile), lattice.problem, lattice.left_out.tiles
-    if pruning is None:
+    whole, problem, left_out = lattice.problem.pruning, lattice.problem, lattice.left_out.tiles
+    if whole is None:
         return True
     (level, _), alpha = values_left_out(problem.scoring, problem.has_floor), problem.scoring.gap_open
+    place = tile.i0, tile.i1, tile.j0, tile.j1
+    gain = int(whole.gain(*place))
+    if is_needed(level, gain, gain, alpha, lattice.bound):
+        return True
     is_below_guess = tile.i0 in lattice.guesses.lines
     if not is_below_guess and {(tile.row - 1, tile.col), (tile.row, tile.col - 1)} <= left_out:
-        return pruning.needs_from(level, alpha)
-    return pruning.needs(*lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1), alpha, level)
+        return False
+    pruning = lattice.pruning(tile)
+    assert pruning is not None
+    return pruning.needs(*lattice.edges(*place), alpha)

@@ -107,7 +107,9 @@ def test_a_tile_between_two_that_were_left_out_is_tested_like_any_other(pair, ge
     def same(lattice, tile):
         edges = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
         level, _ = values_left_out(pair.scoring, lattice.problem.has_floor)
-        tested.append(lattice.pruning(tile).needs(*edges, pair.scoring.gap_open, level))
+        most = lattice.problem.pruning.gain(tile.i0, tile.i1, tile.j0, tile.j1)
+        begins = level + int(most) + pair.scoring.gap_open >= lattice.bound
+        tested.append(begins or lattice.pruning(tile).needs(*edges, pair.scoring.gap_open))
         assert is_needed(lattice, tile) == tested[-1]
         return tested[-1]
 
