@@ -32,15 +32,18 @@ from longalign.backends.cpu import CpuBackend
 from longalign.errors import InternalError, StoreError
 from longalign.events import Notice
 from longalign.model.boundary import BestCell
+from longalign.model.geometry import Grid
 from longalign.model.mode import MODES
-from longalign.model.pruning import NO_ANCHORS, KnownBound, SideGains, values_left_out
+from longalign.model.pruning import NO_ANCHORS, KnownBound, Pruning, SideGains, values_left_out
 from longalign.model.scoring import Scoring
 from longalign.model.strand import STRANDS_OF
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.phases import entry, meeting, problem, tile_step
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem
 from longalign.run import pipeline
 from longalign.run.engines import shared_store
-from longalign.store import DirectoryStore, Manifest
+from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.files import temporary_name
 from longalign.testing.gains import anchors_of, steps
 from longalign.testing.inputs import SCORINGS, any_scorings
@@ -118,6 +121,21 @@ def test_a_tile_between_two_that_were_left_out_is_tested_like_any_other(pair, ge
         patched.setattr(tile_step, "_is_needed", same)
         geometry.run(pair, CPU)
     assert tested
+
+
+def test_a_tile_in_which_a_path_of_interest_begins_is_needed():
+    """By these gains, only a path in its lower right corner reaches the bound. Its edges are all 0."""
+    letters, kept = np.zeros(16, np.uint8), np.ones(3, np.int32)
+    side = SideGains(np.full(17, 100, np.int32), -1000 * kept, 68 * kept, 2)
+    one_problem = Problem.of_codes(letters, letters, Scoring(), MODES["local"])
+    lattice = StoreLattice(
+        replace(one_problem, pruning=Pruning(100, side, side)),
+        Grid((0, 16), (0, 16), (0, 16), (0, 16)),
+        MemoryStore(),
+    )
+    tile = lattice.grid.tile(0, 0)
+    assert not lattice.pruning(tile).needs(*lattice.edges(0, 16, 0, 16), 3)
+    assert tile_step._is_needed(lattice, tile)
 
 
 def test_a_guess_beside_a_tile_that_was_left_out(monkeypatch):
