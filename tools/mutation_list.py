@@ -150,8 +150,8 @@ _PRUNING = (
     Fault(
         "pruning: a tie with the bound is left out",
         "longalign/model/pruning.py",
-        "return highest + min(query_gain, target_gain) + gap_open >= bound",
-        "return highest + min(query_gain, target_gain) + gap_open > bound",
+        "return highest + gain + gap_open >= bound",
+        "return highest + gain + gap_open > bound",
         (f"{_CONFORMANCE}::test_paths_that_just_reach_the_bound_are_exact",),
     ),
     Fault(
@@ -234,7 +234,7 @@ _PRUNING = (
     Fault(
         "pruning: a path that begins inside a tile is not thought of",
         "longalign/phases/tile_step.py",
-        "    if is_needed(level, gain, gain, alpha, lattice.bound):\n        return True\n",
+        "    if is_needed(level, gain, alpha, lattice.bound):\n        return True\n",
         "",
         ("tests/phases/test_pruned.py",),
     ),

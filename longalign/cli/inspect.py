@@ -20,7 +20,7 @@ from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, segments_of
 from longalign.phases.score import end_cell
 from longalign.store import DirectoryStore
-from longalign.store.base import DamagedFile, Place
+from longalign.store.base import NONE_FOUND, DamagedFile, Place
 from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores, pair_store
@@ -147,7 +147,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
     waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
     pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
-    next_best = store.get_next_best() if sound(store.get_next_best) else ()
+    next_best = store.get_next_best() if sound(store.get_next_best) else NONE_FOUND
     return {
         "schema": SCHEMA,
         "path": str(path),
@@ -166,7 +166,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "path_complete": complete,
         "pieces": groups,
         "pieces_done": len(pieces),
-        "next_best": len(next_best),
+        "next_best": len(next_best.paths),
         "damaged": damaged,
         "bytes": sum(map(_size, path.rglob("*"))),
     }

@@ -71,13 +71,19 @@ class SideGains:
         min(most[k], max(floor[k // SPACING], line[k // SPACING] + slope * x))
 
     from there on. `most` has the shape (n + 1,). The other two have the shape (n // SPACING + 1,). All are
-    int32 and do not increase. `slope` is the beta of the scoring.
+    int32 and do not increase. `slope` is the beta of the scoring, or 0 where `floor` is nowhere less than
+    `most`, so that the line makes no difference.
     """
 
     most: IntArray
     floor: IntArray
     line: IntArray
     slope: int
+
+    def __post_init__(self) -> None:
+        kept = (len(self.most) - 1) // SPACING + 1
+        if {len(self.floor), len(self.line)} != {kept}:
+            raise ValueError(f"gains for {len(self.most) - 1} letters need {kept} numbers by diagonal")
 
     @classmethod
     def of(cls, most: IntArray) -> SideGains:
@@ -91,15 +97,21 @@ class SideGains:
         return self.most, self.floor, self.line
 
     def within(self, start: int, stop: int, other_start: int) -> SideGains:
-        """The same for the letters from `start` to `stop` of this sequence, and those from `other_start` of
-        the other one."""
+        """The same for the letters start <= k < stop of this sequence, and x >= other_start of the other one.
+
+        Unless `start` is a multiple of SPACING, `floor` and `line` are those of up to 7 letters before, so
+        the result may be larger. A line beyond 32 bits is kept at their end: `most` is never larger.
+        """
         first, count = start // SPACING, (stop - start) // SPACING + 1
         floor, line = (values[first : first + count] for values in (self.floor, self.line))
         moved = np.clip(line + np.int64(self.slope * other_start), _LOWEST, _HIGHEST).astype(np.int32)
         return SideGains(self.most[start : stop + 1], floor, moved, self.slope)
 
     def at(self, first: Places, last_other: Places) -> NDArray[np.int64]:
-        """The most from any boundary from `first` on here, and up to `last_other` in the other sequence."""
+        """The most from any boundary from `first` on here, and up to `last_other` in the other sequence.
+
+        For numbers, or for integer arrays that broadcast. The result is int64.
+        """
         at = np.asarray(first) // SPACING
         line = self.line[at] + np.int64(self.slope) * last_other
         least: NDArray[np.int64] = np.minimum(self.most[first], np.maximum(self.floor[at], line))
@@ -130,16 +142,16 @@ class Pruning:
     def gain(self, i0: Places, i1: Places, j0: Places, j1: Places) -> NDArray[np.int64]:
         """The most that a path in H gains from any boundary (i, j) on, i0 <= i <= i1 and j0 <= j <= j1.
 
-        For numbers, or for integer arrays of one shape.
+        For numbers, or for integer arrays that broadcast. The result is int64.
         """
         return np.minimum(self.query.at(i0, j1), self.target.at(j0, i1))
 
     def needs(self, top: Edge, left: Edge, gap_open: int) -> bool:
         """Whether a path of interest may enter the rectangle, given its top and left edge.
 
-        The same as `is_needed`, but each cell of the edges is tested with its own gain. On a linear edge,
-        where H is highest at the beginning, one test does for all cells. No gap state is above H. A path that
-        begins inside the rectangle is not thought of.
+        Each cell of the edges is tested like a block in `is_needed`, with its own gain. On a linear edge,
+        where H is highest at the beginning, one test does for all cells. No gap state is above H. The caller
+        tests paths that begin inside the rectangle.
         """
         least = self.bound - gap_open
         return any_reaches(top, lambda first, last: self.gain(0, 0, first, last), least) or any_reaches(
@@ -198,12 +210,12 @@ def table_length(letters: int) -> int:
     return letters + 1 + 2 * (letters // SPACING + 1)
 
 
-def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:
-    """Whether a block may lie on a path of interest, given the `side_gain` of both sequences.
+def is_needed(highest: int, gain: int, gap_open: int, bound: int) -> bool:
+    """Whether a block may lie on a path of interest; `gain` is the smaller `side_gain` of the two sequences.
 
     Back ends compile it. All numbers fit 32 bits, but their sums may not.
     """
-    return highest + min(query_gain, target_gain) + gap_open >= bound
+    return highest + gain + gap_open >= bound
 
 
 def values_left_out(scoring: Scoring, local: bool) -> tuple[int, int]:

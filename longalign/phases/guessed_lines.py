@@ -226,19 +226,19 @@ def _half_width(pruning: Pruning, milestones: Milestones, row: int, margin: int,
     not charged: what is too wide costs little, and what is too narrow makes guesses wrong. `milestones` are
     those down to the row, at least one. The letters between the last one and the row are taken for matches.
     """
-    pruning = Pruning(pruning.bound, SideGains.of(pruning.query.most), SideGains.of(pruning.target.most))
+    sides = SideGains.of(pruning.query.most), SideGains.of(pruning.target.most)
+    by_place = Pruning(pruning.bound, *sides)
     beta, least = scoring.gap_extend, pruning.bound - margin
     at, column, value = milestones[-1].tolist()
     value, column = value + scoring.highest * (row - at), column + row - at
 
     def is_lost(letters: int) -> bool:
-        still = pruning.gain(row, row, column + letters, column + letters)
+        still = by_place.gain(row, row, column + letters, column + letters)
         return bool(value - beta * letters + still < least)
 
     right = bisect_left(range(len(pruning.target.most) - column), True, key=is_lost) - 1
     above, columns, values = milestones.T
-    rows = np.full_like(columns, row)
-    reached = values - beta * (row - above) + pruning.gain(rows, rows, columns, columns)
+    reached = values - beta * (row - above) + by_place.gain(row, row, columns, columns)
     of_interest = np.flatnonzero(reached >= least)
     below = row - int(above[of_interest[0]]) if len(of_interest) else 0
     return max(0, right, below)
@@ -297,8 +297,7 @@ def _gain_along(
     pruning: Pruning, row: int, start: int, first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The most that a path in H gains from cells of a row on: the first to the last one after `start`."""
-    rows = np.full_like(first, row)
-    return pruning.gain(rows, rows, start + first, start + last)
+    return pruning.gain(row, row, start + first, start + last)
 
 
 def _difference_at_peak(pieces: Iterable[NDArray[np.int64]]) -> int | None:

@@ -60,7 +60,7 @@ class Problem:
         )
 
     def gains(self, anchors: Anchors = NO_ANCHORS) -> Gains:
-        """The most that a path can gain from each row and column on; less if `anchors` are known."""
+        """The most that a path can gain from each cell on; less if `anchors` are known."""
         return gains(self.query, self.target, self.scoring, anchors=anchors, ends=self.mode.ends)
 
     def pruning_by(self, bound: int, most: Gains | None = None) -> Pruning:

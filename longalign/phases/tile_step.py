@@ -199,7 +199,7 @@ def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     (level, _), alpha = values_left_out(problem.scoring, problem.has_floor), problem.scoring.gap_open
     place = tile.i0, tile.i1, tile.j0, tile.j1
     gain = int(whole.gain(*place))
-    if is_needed(level, gain, gain, alpha, lattice.bound):
+    if is_needed(level, gain, alpha, lattice.bound):
         return True
     is_below_guess = tile.i0 in lattice.guesses.lines
     if not is_below_guess and {(tile.row - 1, tile.col), (tile.row, tile.col - 1)} <= left_out:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from longalign.pruning.seeds import LowerBound
 
 Places = NDArray[np.int64]
 
+#: The most runs of an alignment beside which cells are estimated.
+_MOST_RUNS = 1 << 16
+
 
 def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts_anywhere: bool) -> float:
     """The share of the cells of a matrix, 0..1, that a sweep is expected to compute.
@@ -21,24 +25,31 @@ def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts
     `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. Beside the
     alignment, cells are needed until a gap has cost so much that the bound is out of reach. If alignments may
     start anywhere, a cell is also needed if one that starts there can still reach the bound. Cells off the
-    alignment that are needed because of repeats are not counted.
+    alignment that are needed because of repeats are not counted. Of many runs, only some are looked at.
     """
     down, right = (np.where(uses(found.ops), found.lengths, 0) for uses in (uses_query, uses_target))
+    every = slice(None, None, max(1, ceil(len(down) / _MOST_RUNS)))
     # The first cell of each run.
-    i, j = found.start[0] + np.cumsum(down) - down, found.start[1] + np.cumsum(right) - right
-    values = np.cumsum(found.scores) - found.scores
+    i, j = (
+        (found.start[0] + np.cumsum(down) - down)[every],
+        (found.start[1] + np.cumsum(right) - right)[every],
+    )
+    values = (np.cumsum(found.scores) - found.scores)[every]
     rows, cols = (len(side.most) - 1 for side in (pruning.query, pruning.target))
 
-    def is_needed_below(letters: Places) -> NDArray[np.bool_]:
-        gain = pruning.gain(i + letters, i + letters, j, j)
-        return values - scoring.gap_extend * letters + gain >= pruning.bound
+    def is_needed(below: Places, beside: Places) -> NDArray[np.bool_]:
+        """Whether cells so many letters away from the first cells of runs are needed.
 
-    def is_needed_beside(letters: Places) -> NDArray[np.bool_]:
-        gain = pruning.gain(i, i, j + letters, j + letters)
-        return values - scoring.gap_extend * letters + gain >= pruning.bound
+        The gap costs no less for each letter than gains can rise, so all cells before are needed as well.
+        """
+        gain = pruning.gain(i + below, i + below, j + beside, j + beside)
+        return values - scoring.gap_extend * (below + beside) + gain >= pruning.bound
 
-    below, beside = _last_true(is_needed_below, rows - i), _last_true(is_needed_beside, cols - j)
-    near = float((np.maximum(down, right) * (below + beside)).sum())
+    none = np.zeros_like(i)
+    width = _last_true(lambda letters: is_needed(letters, none), rows - i)
+    width += _last_true(lambda letters: is_needed(none, letters), cols - j)
+    lengths = np.maximum(down, right)
+    near = float((lengths[every] * width).sum()) * float(lengths.sum() / max(1, lengths[every].sum()))
     first_rows, first_cols = (
         np.count_nonzero(side.most >= pruning.bound) for side in (pruning.query, pruning.target)
     )

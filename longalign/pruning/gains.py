@@ -88,12 +88,13 @@ to the height of the lowest hill, which is then removed.
 
 G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 
-**Paths that lag behind.** A path in row i and column j is on diagonal d = j - i. On the low sides of all
-hills, none is higher than a line that rises by the slope from one diagonal to the next. So two more numbers
-are kept for row i: the floor, and the height of this line in column 0. Like G, neither may increase with i.
-The higher one of the floor and the line bounds what a path gains that lags behind in the target: it has to
-catch up by a gap, or to do without the words on the diagonals of the hills. A path on the high sides of hills
-lags behind in the query. That is what the numbers of the target tell.
+**Paths that lag behind.** A path in row i and column j is on diagonal d = j - i. A line that rises by the
+slope from one diagonal to the next, and touches the low side of a hill, is nowhere below this hill. So two
+more numbers are found for row i: the floor, and the height in column 0 of the highest such line. The higher
+one of the floor and the line bounds what any path gains. It is less than G for a path that lags behind in
+the target: that has to catch up by a gap, or to do without the words on the diagonals of the hills. A path on
+the high sides of hills lags behind in the query. That is what the numbers of the target tell. As of G, the
+highest from row i on is taken. Of `SPACING` rows, the number of the first is kept, which bounds the others.
 
 **States.** A path that is in E or F at (i, j) has a gap open already. From H, the same path would pay alpha
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
@@ -103,7 +104,8 @@ end of the query, paths use all of its letters. Then no path gains 0 because it 
 within a word. What can be gained on a diagonal may then fall below 0, but G does not, as paths to lower rows
 count as well. If the mode frees neither end, paths end in the corner, and the scan over diagonals begins with
 a hill there instead of the floor 0. So it charges the gap that a path still needs to get to the corner. This
-is only done where words are placed. Excluded pairs of letters leave fewer paths, so the bound holds for them.
+is only done where words are placed and beta is not 0. Excluded pairs of letters leave fewer paths, so the
+bound holds for them.
 
 **Words that seem present.** Any set of disjoint absent and placed words gives a bound. So the search may take
 an absent word for present, and one with one occurrence for one with more, but never the other way round. It

@@ -84,7 +84,7 @@ def find_bound(
             share = expected_share(problem.scoring, prunings[strand], alignment, problem.has_floor)
             if _needs_anchors(problem, share, backend):
                 anchors[strand] = alignment.anchors()
-                del prunings[strand]  # its gains take 4 bytes for each letter
+                del prunings[strand]  # its gains take 5 bytes for each letter
                 closer = threads.submit(problem.gains, anchors[strand]).result()
                 prunings[strand] = problem.pruning_by(best, closer)
                 share = expected_share(problem.scoring, prunings[strand], alignment, problem.has_floor)

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
-from longalign.events import Emit, ignore
+import numpy as np
+
+from longalign.errors import InternalError
+from longalign.events import Emit, Notice, ignore
 from longalign.model.alignment import uses_query, uses_target
 from longalign.model.boundary import State, Waypoint
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
@@ -18,7 +23,8 @@ from longalign.phases.lattice import StoreLattice
 from longalign.run.damage import read_or
 from longalign.run.outcome import Outcome, checked_alignment, strand_scores
 from longalign.store import MemoryStore, Piece, Store
-from longalign.store.base import FoundPath
+from longalign.store.base import NONE_FOUND, FoundPath, NextBest
+from longalign.store.files import NotWritten
 
 #: Runs the three phases over a lattice, phase 1 with this tile step.
 RunRound = Callable[[StoreLattice, ChangedTiles], Outcome]
@@ -33,31 +39,32 @@ def next_best(
     records of unchanged tiles. Each alignment is kept in the store of `first`. Those that are there already
     are not computed again.
     """
-    found, store = _found_before(first, lattice.store, emit), lattice.store
-    last, pairs = first, NO_PAIRS
-    for last in (first, *found):
-        if last.alignment is not None:
-            pairs |= ExcludedPairs.of(last.alignment)
-    while len(found) + 1 < first.spec.top and last.alignment is not None and not last.is_empty:
+    spec, store = first.spec, lattice.store
+    if spec.top == 1 or first.alignment is None or first.is_empty:
+        return ()
+    stored = read_or(store.get_next_best, NONE_FOUND, emit)
+    found = [_outcome(first, one) for one in stored.paths[: spec.top - 1]]
+    _refuse_contradiction([first, *found])
+    enough = [one for one in found if spec.min_score is None or one.score >= spec.min_score]
+    if stored.are_all or len(enough) < len(found):
+        return tuple(enough)
+    paths, is_kept = [*stored.paths], True
+    pairs, new = NO_PAIRS, [first, *found]
+    while len(found) + 1 < spec.top:
+        pairs |= _pairs_of(new)
         changed = ChangedTiles(lattice)
         lattice = replace(lattice, problem=replace(lattice.problem, excluded=pairs), store=MemoryStore())
         last = run_round(lattice, changed)
-        if last.alignment is not None and not last.is_empty:
+        is_last = last.is_empty
+        if last.alignment is not None and not is_last:
             found.append(last)
-            pairs |= ExcludedPairs.of(last.alignment)
-            store.put_next_best([*map(_found_path, found)])
+            new = [last]
+            paths.append(FoundPath(last.end, Piece(*last.alignment.runs)))
+        if is_kept and (is_last or last.alignment is not None):
+            is_kept = _keep(store, NextBest(paths, is_last), emit)
+        if is_last or last.alignment is None:
+            break
     return tuple(found)
-
-
-def _found_before(first: Outcome, store: Store, emit: Emit) -> list[Outcome]:
-    """The outcomes after `first` that an earlier process has stored, as far as they are asked for now."""
-    spec = first.spec
-    if spec.top == 1 or first.alignment is None or first.is_empty:
-        return []
-    nothing: Sequence[FoundPath] = ()
-    stored = read_or(store.get_next_best, nothing, emit)[: spec.top - 1]
-    outcomes = [_outcome(first, one) for one in stored]
-    return [one for one in outcomes if spec.min_score is None or one.score >= spec.min_score]
 
 
 def _outcome(first: Outcome, found: FoundPath) -> Outcome:
@@ -75,7 +82,27 @@ def _outcome(first: Outcome, found: FoundPath) -> Outcome:
     )
 
 
-def _found_path(outcome: Outcome) -> FoundPath:
-    alignment = outcome.alignment
-    assert alignment is not None
-    return FoundPath(outcome.end, Piece(*alignment.runs))
+def _pairs_of(outcomes: Sequence[Outcome]) -> ExcludedPairs:
+    """The letter pairs of all alignments."""
+    alignments = (one.alignment for one in outcomes)
+    return reduce(or_, (ExcludedPairs.of(alignment) for alignment in alignments if alignment is not None))
+
+
+def _refuse_contradiction(outcomes: Sequence[Outcome]) -> None:
+    """Raise InternalError unless scores do not increase and no two alignments share a letter pair."""
+    if len(outcomes) == 1:
+        return
+    pairs, values = _pairs_of(outcomes), [one.end.value for one in outcomes]
+    is_repeated = (np.diff(pairs.query) == 0) & (np.diff(pairs.target) == 0)
+    if is_repeated.any() or values != sorted(values, reverse=True):
+        raise InternalError("the next best alignments share letter pairs, or their scores increase")
+
+
+def _keep(store: Store, found: NextBest, emit: Emit) -> bool:
+    """Write the alignments into the store, and return True. A store that takes no more is no error."""
+    try:
+        store.put_next_best(found)
+    except NotWritten as error:
+        emit(Notice(f"{error}; a later resume finds the next best alignments again"))
+        return False
+    return True

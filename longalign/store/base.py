@@ -79,6 +79,17 @@ class FoundPath:
     runs: Piece
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NextBest:
+    """The next best alignments found so far, in order, and whether there are no others."""
+
+    paths: Sequence[FoundPath] = ()
+    are_all: bool = False
+
+
+NONE_FOUND = NextBest()
+
+
 class Store(Protocol):
     """Keeps the results of the three phases.
 
@@ -140,10 +151,8 @@ class Store(Protocol):
 
     def get_piece(self, number: int) -> Piece | None: ...
 
-    def put_next_best(self, found: Sequence[FoundPath]) -> None:
-        """Replace the next best alignments found so far, in order. Raises StoreError if the write fails."""
+    def put_next_best(self, found: NextBest) -> None:
+        """Replace the next best alignments found so far. Raises StoreError if the write fails."""
         ...
 
-    def get_next_best(self) -> Sequence[FoundPath]:
-        """The next best alignments found so far, in order: maybe none."""
-        ...
+    def get_next_best(self) -> NextBest: ...

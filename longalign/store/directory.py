@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Sequence as Items
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -48,7 +47,7 @@ from longalign.model.geometry import Tile
 from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.sequence import Sequence
 from longalign.store import schema
-from longalign.store.base import DamagedFile, DamagedTile, FoundPath, Piece, Place, TileRecord
+from longalign.store.base import NONE_FOUND, DamagedFile, DamagedTile, NextBest, Piece, Place, TileRecord
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
@@ -276,8 +275,9 @@ class DirectoryStore:
         return {(row, col) for row, col in places if row < rows and col < cols}
 
     def has_results(self) -> bool:
-        """Whether the store holds a path or a tile, perhaps of an earlier process."""
-        return file_exists(self.path / PATH_NAME) or bool(self.stored_tiles())
+        """Whether the store holds a path, a tile or next best alignments, perhaps of an earlier process."""
+        names = PATH_NAME, NEXT_BEST_NAME
+        return any(file_exists(self.path / name) for name in names) or bool(self.stored_tiles())
 
     @contextmanager
     def open_writer(self, tile: Tile) -> Iterator[TileWriter]:
@@ -426,12 +426,12 @@ class DirectoryStore:
     def get_piece(self, number: int) -> Piece | None:
         return self._read_if_there(piece_name(number), read_piece)
 
-    def put_next_best(self, found: Items[FoundPath]) -> None:
+    def put_next_best(self, found: NextBest) -> None:
         with self._new(self.path / NEXT_BEST_NAME) as file:
             write_next_best(file, found)
 
-    def get_next_best(self) -> Items[FoundPath]:
-        return self._read_if_there(NEXT_BEST_NAME, read_next_best) or ()
+    def get_next_best(self) -> NextBest:
+        return self._read_if_there(NEXT_BEST_NAME, read_next_best) or NONE_FOUND
 
     def _read_if_there(self, name: str, read: Callable[[h5py.File, Manifest], T]) -> T | None:
         """What a file of the store holds; None if there is none. Raises DamagedFile."""

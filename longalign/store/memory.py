@@ -10,7 +10,7 @@ from threading import Lock
 from longalign.errors import MemoryTooSmall
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.store.base import FoundPath, Piece, Place, TileRecord
+from longalign.store.base import NONE_FOUND, NextBest, Piece, Place, TileRecord
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.tile_writer import TileWriter
 from longalign.system.sizes import round_size, size_in_words
@@ -36,7 +36,7 @@ class MemoryStore:
         self._left_out: set[Place] = set()
         self._path: tuple[list[Waypoint], bool] = ([], False)
         self._pieces: dict[int, Piece] = {}
-        self._next_best: Sequence[FoundPath] = ()
+        self._next_best = NONE_FOUND
 
     def open_writer(self, tile: Tile) -> AbstractContextManager[None]:
         return nullcontext()
@@ -98,8 +98,8 @@ class MemoryStore:
     def get_piece(self, number: int) -> Piece | None:
         return self._pieces.get(number)
 
-    def put_next_best(self, found: Sequence[FoundPath]) -> None:
+    def put_next_best(self, found: NextBest) -> None:
         self._next_best = found
 
-    def get_next_best(self) -> Sequence[FoundPath]:
+    def get_next_best(self) -> NextBest:
         return self._next_best

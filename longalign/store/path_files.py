@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longalign.model.boundary import State, Waypoint
 from longalign.store import schema
-from longalign.store.base import FoundPath, Piece
+from longalign.store.base import FoundPath, NextBest, Piece
 from longalign.store.datasets import NEXT_BEST_DATASETS, PATH_DATASETS, PIECE_DATASETS, set_text, write
 from longalign.store.manifest import Manifest
 
@@ -49,33 +49,35 @@ def read_piece(file: h5py.File, manifest: Manifest) -> Piece:
     return Piece(*schema.read_all(file, schema.piece_tables(manifest)))
 
 
-def write_next_best(file: h5py.File, found: Sequence[FoundPath]) -> None:
+def write_next_best(file: h5py.File, found: NextBest) -> None:
     """Write alignments into a new file."""
     set_text(file, "description", "the next best alignments, in order; their runs lie end to end")
-    numbers = [[one.end.i, one.end.j, one.end.value, len(one.runs.ops)] for one in found]
+    file.attrs["complete"] = found.are_all
+    numbers = [[one.end.i, one.end.j, one.end.value, len(one.runs.ops)] for one in found.paths]
     columns = np.array(numbers, np.int64).reshape(-1, len(NEXT_BEST_DATASETS)).T
     for (name, words), column in zip(NEXT_BEST_DATASETS.items(), columns, strict=True):
         write(file, name, np.ascontiguousarray(column), *words)
     write_piece(
         file,
         Piece(
-            np.concatenate([np.zeros(0, np.uint8), *(one.runs.ops for one in found)]),
-            np.concatenate([np.zeros(0, np.int64), *(one.runs.lengths for one in found)]),
+            np.concatenate([np.zeros(0, np.uint8), *(one.runs.ops for one in found.paths)]),
+            np.concatenate([np.zeros(0, np.int64), *(one.runs.lengths for one in found.paths)]),
         ),
     )
 
 
-def read_next_best(file: h5py.File, manifest: Manifest) -> list[FoundPath]:
+def read_next_best(file: h5py.File, manifest: Manifest) -> NextBest:
     """The alignments in a file. Raises ValueError if they cannot be those of a run."""
     rows, cols, values, counts = schema.read_all(file, schema.next_best_tables(manifest))
     runs = Piece(*schema.read_all(file, schema.next_best_run_tables(manifest)))
     if counts.sum() != len(runs.ops):
         raise ValueError("runs is not the number of runs of each alignment")
     columns = (column.tolist() for column in (rows, cols, values, np.cumsum(counts) - counts, counts))
-    return [
+    paths = [
         FoundPath(
             Waypoint(i, j, State.H, value),
             Piece(runs.ops[first : first + count], runs.lengths[first : first + count]),
         )
         for i, j, value, first, count in zip(*columns, strict=True)
     ]
+    return NextBest(paths, schema.boolean_attribute(file, "complete"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from threading import Condition
 from types import TracebackType
 
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.store.base import FoundPath, Piece, Place, Store, TileRecord
+from longalign.store.base import NextBest, Piece, Place, Store, TileRecord
 from longalign.store.tile_writer import TileWriter
 from longalign.system.threads import WorkerThreads
 
@@ -129,9 +129,9 @@ class WriteBehind:
     def get_piece(self, number: int) -> Piece | None:
         return self._store.get_piece(number)
 
-    def put_next_best(self, found: Sequence[FoundPath]) -> None:
+    def put_next_best(self, found: NextBest) -> None:
         self.flush()
         self._store.put_next_best(found)
 
-    def get_next_best(self) -> Sequence[FoundPath]:
+    def get_next_best(self) -> NextBest:
         return self._store.get_next_best()

@@ -37,7 +37,7 @@ def assert_between(job: SweepJob, got: SweepResult) -> None:
     """Check a back end's result of a job with pruning against the oracle's.
 
     Every value is at least that of the oracle, which tests each cell by itself, and at most that without
-    pruning. This holds for any gains that do not increase, true or not, and for any bound. If a back end
+    pruning. This holds for any `SideGains`, true or not, and for any bound. If a back end
     leaves out a block, the oracle leaves out each of its cells: the values before a cell are no higher, and
     its gains no larger, than those with which the block was tested. All other values are maxima of sums of
     values before them. So by induction none is lower than the oracle's. If the oracle's best cell is that of
@@ -94,7 +94,7 @@ def _source(job: SweepJob) -> str:
 
 
 def _side_source(side: SideGains) -> str:
-    arrays = ", ".join(str(values.tolist()) for values in (side.most, side.floor, side.line))
+    arrays = ", ".join(str(values.tolist()) for values in side.arrays)
     return f"SideGains({arrays}, {side.slope})"
 
 

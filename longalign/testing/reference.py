@@ -102,7 +102,7 @@ def _is_needed(
     before = ((i - 1, j - 1), (i - 1, j), (i, j - 1))
     highest = max(values[row][col] for values in (h, e, f) for row, col in before)
     gain = int(job.pruning.gain(i - 1, i, j - 1, j))
-    return is_needed(highest, gain, gain, job.scoring.gap_open, job.pruning.bound)
+    return is_needed(highest, gain, job.scoring.gap_open, job.pruning.bound)
 
 
 class ReferenceBackend:

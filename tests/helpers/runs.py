@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 from inputs import BODY
@@ -30,7 +31,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.events import Advanced, Emit, Event, TileFinished, ignore
 from longalign.model import geometry
 from longalign.model.alignment import Alignment, Op, format_cigar, split_matches
-from longalign.model.boundary import BestCell, State, best_of, entry_edges, local_edges
+from longalign.model.boundary import BestCell, State, Waypoint, best_of, entry_edges, local_edges
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.geometry import Grid, part_count
 from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL, Mode, as_mode
@@ -45,7 +46,8 @@ from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
-from longalign.store import MemoryStore
+from longalign.store import MemoryStore, Piece
+from longalign.store.base import FoundPath, NextBest
 from longalign.store.manifest import Command, StartStates
 from longalign.testing.inputs import pairs, scorings
 from longalign.testing.reference import ReferenceBackend, letter_score, matrices
@@ -359,6 +361,15 @@ def run_all(lattice: StoreLattice, engine: Engine) -> set[tuple[int, int]]:
 
 def result(outcome: Outcome) -> tuple[object, ...]:
     return outcome.end, outcome.alignment.cigar, outcome.alignment.query_start
+
+
+#: Two alignments after the best one, of two runs and of one.
+NEXT_BEST = NextBest(
+    [
+        FoundPath(Waypoint(9, 8, State.H, 5), Piece(np.array([0, 2], np.uint8), np.array([5, 1], np.int64))),
+        FoundPath(Waypoint(4, 9, State.H, 3), Piece(np.array([0], np.uint8), np.array([3], np.int64))),
+    ]
+)
 
 
 class Interrupts:

@@ -145,10 +145,10 @@ def packed_edge(edge, rng):
 def test_a_block_is_needed_wherever_a_tile_is(rectangle):
     top, left, query, target, gap_open = rectangle
     value = int(max(edge.h.max() for edge in (top, left)))
-    most = query.at(0, len(top)), target.at(0, len(left))
-    assert is_needed(value, *most, gap_open, highest(*rectangle))
+    most = min(query.at(0, len(top)), target.at(0, len(left)))
+    assert is_needed(value, most, gap_open, highest(*rectangle))
 
 
 def test_a_tie_with_the_bound_is_needed():
-    assert is_needed(5, 3, 4, 2, 10)
-    assert not is_needed(5, 3, 4, 2, 11)
+    assert is_needed(5, 3, 2, 10)
+    assert not is_needed(5, 3, 2, 11)

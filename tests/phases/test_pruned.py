@@ -110,8 +110,9 @@ def test_a_tile_between_two_that_were_left_out_is_tested_like_any_other(pair, ge
     def same(lattice, tile):
         edges = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
         level, _ = values_left_out(pair.scoring, lattice.problem.has_floor)
-        most = lattice.problem.pruning.gain(tile.i0, tile.i1, tile.j0, tile.j1)
-        begins = level + int(most) + pair.scoring.gap_open >= lattice.bound
+        i, j = np.ix_(range(tile.i0, tile.i1 + 1), range(tile.j0, tile.j1 + 1))
+        inside = int(lattice.problem.pruning.gain(i, i, j, j).max())
+        begins = level + inside + pair.scoring.gap_open >= lattice.bound
         tested.append(begins or lattice.pruning(tile).needs(*edges, pair.scoring.gap_open))
         assert is_needed(lattice, tile) == tested[-1]
         return tested[-1]
@@ -279,9 +280,7 @@ def test_small_rectangles_are_swept_whole(monkeypatch):
 
 def lowered(side, less):
     """All gains of one side, lower by `less`."""
-    numbers = (
-        np.maximum(values.astype(np.int64) - less, -(2**31)) for values in (side.most, side.floor, side.line)
-    )
+    numbers = (np.maximum(values.astype(np.int64) - less, -(2**31)) for values in side.arrays)
     return SideGains(*(values.astype(np.int32) for values in numbers), side.slope)
 
 

@@ -106,7 +106,7 @@ def check(query, target, scoring, anchors=NO_ANCHORS, ends=LOCAL.ends):
         assert side.most.shape == (len(codes) + 1,)
         assert side.most[-1] == 0
         assert side.floor.shape == side.line.shape == (len(codes) // SPACING + 1,)
-        for values in (side.most, side.floor, side.line):
+        for values in side.arrays:
             assert values.dtype == np.int32
             assert (np.diff(values.astype(np.int64)) <= 0).all()
     rows, columns = np.indices((len(query) + 1, len(target) + 1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -32,9 +34,13 @@ from longalign.events import Notice
 from longalign.model.boundary import BestCell
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import GLOBAL, LOCAL
+from longalign.model.scoring import Scoring
 from longalign.phases import changed_tiles
 from longalign.run import next_best, pipeline
 from longalign.run.outcome import Outcome
+from longalign.store import DirectoryStore
+from longalign.store.base import FoundPath, NextBest
+from longalign.store.files import NotWritten
 from longalign.testing.inputs import any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.sweeps import whole_matrix
@@ -256,12 +262,11 @@ def counted(monkeypatch, most: int | None = None) -> list[int]:
 
 
 GRID = Geometry((9, 9), 3, 9)
+FRACTIONS = Scoring(Fraction(1, 2), Fraction(-3, 2), 1, Fraction(1, 2))
 
 
-def stored_run(
-    store, top: int, emit=lambda event: None, pair: Pair = CATS, min_score: int | None = None
-) -> list[Outcome]:
-    spec = replace(pair.spec(), store=store, top=top, min_score=min_score)
+def stored_run(store, top: int, emit=lambda event: None, pair: Pair = CATS, **changes) -> list[Outcome]:
+    spec = replace(pair.spec(), store=store, top=top, **changes)
     with GRID.applied():
         first = pipeline.run(spec, using(SmallTiles(GRID.tile, CPU, GRID.leaf)), emit=emit)
     return [first, *first.further]
@@ -296,12 +301,13 @@ def test_stored_alignments_are_those_that_are_asked_for(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("least", [3, 4, 28, 29])
-def test_stored_alignments_that_score_too_little_are_not_taken(tmp_path, least):
+def test_stored_alignments_that_score_too_little_are_not_taken(tmp_path, monkeypatch, least):
     found = paths(stored_run(tmp_path / "s", 5, pair=REPEATED))
     assert [score for score, *_ in found] == [43, 28, 28, 3, 3]
-    enough = [one for one in found if one[0] >= least]
+    enough, rounds = [one for one in found if one[0] >= least], counted(monkeypatch)
     assert paths(stored_run(tmp_path / "s", 5, pair=REPEATED, min_score=least)) == enough
     assert paths(stored_run(tmp_path / "s", 5, pair=REPEATED)) == found
+    assert not rounds
 
 
 def test_alignments_whose_file_is_damaged_are_found_again(tmp_path, monkeypatch):
@@ -319,10 +325,71 @@ def test_alignments_whose_file_is_damaged_are_found_again(tmp_path, monkeypatch)
     assert not rounds
 
 
-def test_a_stored_alignment_that_scores_something_else_is_refused(tmp_path):
-    stored_run(tmp_path / "s", 3)
-    with pipeline.DirectoryStore.open(tmp_path / "s") as store:
-        one, other = store.get_next_best()
-        store.put_next_best([replace(one, end=replace(one.end, value=one.end.value + 1)), other])
+def raised(one: FoundPath) -> FoundPath:
+    return replace(one, end=replace(one.end, value=one.end.value + 1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one, other: [raised(one), other],  # another score than it has
+        lambda one, other: [one, one],
+        lambda one, other: [other, one],  # in increasing order
+    ],
+)
+def test_stored_alignments_that_contradict_one_another_are_refused(tmp_path, change):
+    stored_run(tmp_path / "s", 4, pair=REPEATED)
+    with DirectoryStore.open(tmp_path / "s") as store:
+        _, one, other = store.get_next_best().paths
+        store.put_next_best(NextBest(change(one, other)))
+    for name in ("path.h5", "tiles/r00000c00000.h5"):
+        (tmp_path / "s" / name).unlink()
     with pytest.raises(StoreError, match="what is stored contradicts the sequences"):
-        stored_run(tmp_path / "s", 3)
+        stored_run(tmp_path / "s", 3, pair=REPEATED)
+
+
+def test_that_there_are_no_more_is_stored_as_well(tmp_path, monkeypatch):
+    found = paths(stored_run(tmp_path / "s", 1000))
+    assert len(found) < 1000
+    rounds = counted(monkeypatch)
+    assert paths(stored_run(tmp_path / "s", 1000)) == found
+    assert paths(stored_run(tmp_path / "s", 2)) == found[:2]
+    assert not rounds
+
+
+@pytest.mark.parametrize("changes", [{"strand": "minus"}, {"scoring": FRACTIONS}], ids=["minus", "fractions"])
+def test_stored_alignments_of_other_runs(tmp_path, monkeypatch, changes):
+    pair = replace(CATS, query=reverse_complement(CATS.query)) if "strand" in changes else CATS
+    run_of = partial(stored_run, pair=pair, **changes)
+    expected = paths(run_of(None, 5))
+    assert len(expected) == 5
+    assert paths(run_of(tmp_path / "s", 3)) == expected[:3]
+    rounds = counted(monkeypatch)
+    assert paths(run_of(tmp_path / "s", 5)) == paths(run_of(tmp_path / "s", 5)) == expected
+    assert len(rounds) == 2
+
+
+@pytest.mark.parametrize("is_older", [False, True], ids=["with two", "of an older version"])
+def test_a_store_that_cannot_be_written_is_read(tmp_path, monkeypatch, is_older):
+    expected = paths(stored_run(tmp_path / "s", 4))
+    stored_run(tmp_path / "s", 3)
+    if is_older:
+        (tmp_path / "s" / "next_best.h5").unlink()
+
+    def refuse(store, found):
+        raise NotWritten(f"{store.path}: cannot be written")
+
+    monkeypatch.setattr(DirectoryStore, "put_next_best", refuse)
+    events = []
+    assert paths(stored_run(tmp_path / "s", 5, events.append))[:4] == expected
+    [notice] = [event.text for event in events if isinstance(event, Notice)]
+    assert notice.endswith("s: cannot be written; a later resume finds the next best alignments again")
+
+
+def test_letter_pairs_are_only_listed_for_a_next_round(monkeypatch):
+    made, of = [], ExcludedPairs.of
+    monkeypatch.setattr(ExcludedPairs, "of", lambda alignment: made.append(alignment) or of(alignment))
+    for top in (1, 2, 4):
+        stored_run(None, top)
+        assert len(made) == top - 1
+        made.clear()

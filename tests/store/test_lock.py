@@ -26,6 +26,7 @@ from longalign.model.boundary import BestCell
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.store import DirectoryStore, Piece, TileRecord
+from longalign.store.base import NextBest
 from longalign.store.codec import NO_LINES
 from longalign.store.files import temporary_name
 from longalign.store.lock import Lock
@@ -169,7 +170,7 @@ WRITES: dict[str, Callable[[DirectoryStore], object]] = {
     ),
     "put_path": lambda store: store.put_path([], complete=False),
     "put_piece": lambda store: store.put_piece(0, Piece(np.zeros(1, np.uint8), np.ones(1, np.int64))),
-    "put_next_best": lambda store: store.put_next_best([]),
+    "put_next_best": lambda store: store.put_next_best(NextBest()),
     "put_sequences": lambda store: store.put_sequences(*PAIR.sequences()),
     "note_request": lambda store: store.note_request(replace(store.manifest, output="elsewhere")),
     "drop_tile": lambda store: store.drop_tile(0, 0),

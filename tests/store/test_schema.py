@@ -23,12 +23,11 @@ import forgeries
 import h5py
 import numpy as np
 import pytest
-from runs import REPEATED, Pair, SmallTiles, result, small_geometry, using
+from runs import NEXT_BEST, REPEATED, Pair, SmallTiles, result, small_geometry, using
 
 import longalign
 from longalign.errors import InputError, StoreError
 from longalign.events import Event, Notice
-from longalign.model.boundary import State, Waypoint
 from longalign.model.geometry import Grid
 from longalign.model.pruning import KnownBound
 from longalign.model.scoring import Scoring
@@ -36,8 +35,7 @@ from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.store import DirectoryStore, Manifest, Piece
-from longalign.store.base import FoundPath
+from longalign.store import DirectoryStore, Manifest
 from longalign.store.hdf5_filters import inflate
 
 KINDS = [
@@ -282,12 +280,6 @@ def visible(path: Path) -> list[object]:
 
 
 FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5", "seeds.h5", "next_best.h5"]
-
-#: Alignments with two runs and with one, as any store may have them.
-NEXT_BEST = [
-    FoundPath(Waypoint(9, 8, State.H, 5), Piece(np.array([0, 2], np.uint8), np.array([5, 1], np.int64))),
-    FoundPath(Waypoint(4, 9, State.H, 3), Piece(np.array([0], np.uint8), np.array([3], np.int64))),
-]
 
 
 def read_file(store: DirectoryStore, name: str) -> None:

@@ -26,7 +26,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import PAIR, Pair, SmallTiles, problems, small_geometry, using
+from runs import NEXT_BEST, PAIR, Pair, SmallTiles, problems, small_geometry, using
 
 from longalign.errors import StoreError
 from longalign.events import Notice, TileFinished
@@ -52,7 +52,7 @@ from longalign.store import (
     line_tables,
 )
 from longalign.store import files as store_files
-from longalign.store.base import DamagedFile, DamagedTile, FoundPath
+from longalign.store.base import DamagedFile, DamagedTile, NextBest
 from longalign.store.codec import Packer, pack
 from longalign.store.datasets import APART_WORDS, write
 from longalign.store.files import atomic_path, temporary_name
@@ -445,15 +445,9 @@ def tile_record(rng: np.random.Generator, tile: Tile) -> tuple[TileRecord, dict[
     return TileRecord(packed["rows"], packed["cols"], BestCell(12, 20, 14)), lines
 
 
-#: Two alignments, of two runs and of one.
-NEXT_BEST = [
-    FoundPath(Waypoint(9, 8, State.H, 5), Piece(np.array([0, 2], np.uint8), np.array([5, 1], np.int64))),
-    FoundPath(Waypoint(4, 9, State.H, 3), Piece(np.array([0], np.uint8), np.array([3], np.int64))),
-]
-
-
-def in_numbers(found: FoundPath) -> tuple[object, ...]:
-    return found.end, found.runs.ops.tolist(), found.runs.lengths.tolist()
+def in_numbers(found: NextBest) -> tuple[object, ...]:
+    paths = [(one.end, one.runs.ops.tolist(), one.runs.lengths.tolist()) for one in found.paths]
+    return paths, found.are_all
 
 
 @pytest.mark.parametrize("kind", ["memory", "directory"])
@@ -486,10 +480,10 @@ def test_tiles_paths_and_pieces_come_back(tmp_path, kind):
     assert (piece.ops.tolist(), piece.lengths.tolist()) == ([0, 2], [20, 1])
     assert (piece.ops.dtype, piece.lengths.dtype) == (np.uint8, np.int64)
 
-    assert len(store.get_next_best()) == 0
-    for found in NEXT_BEST[:1], NEXT_BEST, []:
+    assert in_numbers(store.get_next_best()) == ([], False)
+    for found in NextBest(NEXT_BEST.paths[:1], True), NEXT_BEST, NextBest():
         store.put_next_best(found)
-        assert [*map(in_numbers, store.get_next_best())] == [*map(in_numbers, found)]
+        assert in_numbers(store.get_next_best()) == in_numbers(found)
 
 
 def test_an_empty_path_and_an_empty_piece_come_back(tmp_path):

@@ -29,7 +29,7 @@ def is_left_out(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> b
     if job.query_gain_at == NOTHING:
         return False
     row, end, slope = position.row, position.block_end, job.gap_extend
-    gains = (
+    gain = min(
         _side_gain(work.gains, job.query_gain_at, job.rows, row, slope, strip.stop),
         _side_gain(work.gains, job.target_gain_at, job.cols, strip.start, slope, end),
     )
@@ -39,7 +39,7 @@ def is_left_out(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> b
         highest = _highest(pointer(edges.top_h), pointer(edges.top_e), 0, strip.stop - strip.start, highest)
     column = job.left_at + row
     highest = _highest(pointer(work.column_h), pointer(work.column_f), column, end - row, highest)
-    return not _is_needed(max(highest, job.left_out_h), gains[0], gains[1], job.gap_open, bound)
+    return not _is_needed(max(highest, job.left_out_h), gain, job.gap_open, bound)
 
 
 @inline_by_numba

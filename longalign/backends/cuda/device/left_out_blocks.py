@@ -87,8 +87,8 @@ def is_left_out(highest, row, end, gains, jobs, job, requested_rows, pruning, be
     by_row = _side_gain(requested_rows, gains.query_at, rows, np.int64(row), slope, gains.last)
     by_column = _side_gain(requested_rows, gains.target_at, cols, np.int64(gains.first), slope, end)
     needed = _is_needed(
-        np.int64(highest), by_row, by_column, np.int64(pruning.gap_open), np.int64(bound)
-    )  # fmt: skip
+        np.int64(highest), min(by_row, by_column), np.int64(pruning.gap_open), np.int64(bound)
+    )
     return not cuda.any_sync(ALL_LANES, needed)
 
 
