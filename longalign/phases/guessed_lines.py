@@ -222,9 +222,10 @@ def _half_width(pruning: Pruning, milestones: Milestones, row: int, margin: int,
     """About how many letters a path of interest may be right of the alignment in a row or, if more, below it.
 
     A path to the right leaves the alignment in this row by a horizontal gap. One below has left it in a row
-    above, at one of the milestones, by a vertical gap. Both pay beta for each letter. That they lag behind is
-    not charged: what is too wide costs little, and what is too narrow makes guesses wrong. `milestones` are
-    those down to the row, at least one. The letters between the last one and the row are taken for matches.
+    above, at one of the milestones, by a vertical gap. Both pay beta for each letter. The gap that leads them
+    back is not counted: too large a width costs little, and too small a one makes guesses wrong. `milestones`
+    are those down to the row, at least one. The letters between the last one and the row are taken for
+    matches.
     """
     sides = SideGains.of(pruning.query.most), SideGains.of(pruning.target.most)
     by_place = Pruning(pruning.bound, *sides)
@@ -296,7 +297,7 @@ def difference(
 def _gain_along(
     pruning: Pruning, row: int, start: int, first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The most that a path in H gains from cells of a row on: the first to the last one after `start`."""
+    """The most that a path in H gains from any cell of a row on, columns start + first to start + last."""
     return pruning.gain(row, row, start + first, start + last)
 
 

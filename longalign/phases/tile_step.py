@@ -189,9 +189,9 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
 def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile.
 
-    It may begin there, in local mode. Otherwise it comes from a neighbour. Most tiles lie between two that
-    were left out, whose values are no higher than that of a path that begins. A tile below a guessed row is
-    judged by that row, whatever has become of the tile above.
+    In local mode a path may begin there, with the value of cells that were left out. All others come from a
+    neighbour. Most tiles lie between two that were left out, from which no path comes with a higher value. A
+    tile below a guessed row is judged by that row, whatever has become of the tile above.
     """
     whole, problem, left_out = lattice.problem.pruning, lattice.problem, lattice.left_out.tiles
     if whole is None:

@@ -37,17 +37,19 @@ def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts
     values = (np.cumsum(found.scores) - found.scores)[every]
     rows, cols = (len(side.most) - 1 for side in (pruning.query, pruning.target))
 
-    def is_needed(below: Places, beside: Places) -> NDArray[np.bool_]:
-        """Whether cells so many letters away from the first cells of runs are needed.
+    def reaches_bound(below: Places, beside: Places) -> NDArray[np.bool_]:
+        """Whether paths that leave the alignment before a run, by a gap, can still reach the bound.
 
-        The gap costs no less for each letter than gains can rise, so all cells before are needed as well.
+        For each run, `below` is the length of a vertical gap and `beside` that of a horizontal one. A path
+        that can reach the bound after a gap also can after a shorter one: each letter of a gap costs at least
+        as much as it may raise the gain.
         """
         gain = pruning.gain(i + below, i + below, j + beside, j + beside)
         return values - scoring.gap_extend * (below + beside) + gain >= pruning.bound
 
     none = np.zeros_like(i)
-    width = _last_true(lambda letters: is_needed(letters, none), rows - i)
-    width += _last_true(lambda letters: is_needed(none, letters), cols - j)
+    width = _last_true(lambda letters: reaches_bound(letters, none), rows - i)
+    width += _last_true(lambda letters: reaches_bound(none, letters), cols - j)
     lengths = np.maximum(down, right)
     near = float((lengths[every] * width).sum()) * float(lengths.sum() / max(1, lengths[every].sum()))
     first_rows, first_cols = (

@@ -6,9 +6,10 @@ excluded, the tiles that this can change are swept again, and phases 2 and 3 fin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import islice
 from operator import or_
 
 import numpy as np
@@ -17,7 +18,7 @@ from longalign.errors import InternalError
 from longalign.events import Emit, Notice, ignore
 from longalign.model.alignment import uses_query, uses_target
 from longalign.model.boundary import State, Waypoint
-from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
+from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.phases.changed_tiles import ChangedTiles
 from longalign.phases.lattice import StoreLattice
 from longalign.run.damage import read_or
@@ -44,27 +45,34 @@ def next_best(
         return ()
     stored = read_or(store.get_next_best, NONE_FOUND, emit)
     found = [_outcome(first, one) for one in stored.paths[: spec.top - 1]]
-    _refuse_contradiction([first, *found])
+    pairs = _pairs_of([first, *found])
     enough = [one for one in found if spec.min_score is None or one.score >= spec.min_score]
     if stored.are_all or len(enough) < len(found):
         return tuple(enough)
     paths, is_kept = [*stored.paths], True
-    pairs, new = NO_PAIRS, [first, *found]
-    while len(found) + 1 < spec.top:
-        pairs |= _pairs_of(new)
+    for last in islice(_rounds(lattice, pairs, run_round), spec.top - 1 - len(found)):
+        if not last.is_empty:
+            if last.alignment is None:  # it scores less than is asked for
+                break
+            found.append(last)
+            paths.append(FoundPath(last.end, Piece(*last.alignment.runs)))
+        is_kept = is_kept and _keep(store, NextBest(paths, last.is_empty), emit)
+    return tuple(found)
+
+
+def _rounds(lattice: StoreLattice, pairs: ExcludedPairs, run_round: RunRound) -> Iterator[Outcome]:
+    """The best outcome without `pairs`, then that without its own pairs as well, and so on.
+
+    The last one has no alignment, or an empty one.
+    """
+    while True:
         changed = ChangedTiles(lattice)
         lattice = replace(lattice, problem=replace(lattice.problem, excluded=pairs), store=MemoryStore())
         last = run_round(lattice, changed)
-        is_last = last.is_empty
-        if last.alignment is not None and not is_last:
-            found.append(last)
-            new = [last]
-            paths.append(FoundPath(last.end, Piece(*last.alignment.runs)))
-        if is_kept and (is_last or last.alignment is not None):
-            is_kept = _keep(store, NextBest(paths, is_last), emit)
-        if is_last or last.alignment is None:
-            break
-    return tuple(found)
+        yield last
+        if last.alignment is None or last.is_empty:
+            return
+        pairs |= ExcludedPairs.of(last.alignment)
 
 
 def _outcome(first: Outcome, found: FoundPath) -> Outcome:
@@ -83,19 +91,16 @@ def _outcome(first: Outcome, found: FoundPath) -> Outcome:
 
 
 def _pairs_of(outcomes: Sequence[Outcome]) -> ExcludedPairs:
-    """The letter pairs of all alignments."""
-    alignments = (one.alignment for one in outcomes)
-    return reduce(or_, (ExcludedPairs.of(alignment) for alignment in alignments if alignment is not None))
+    """The letter pairs of all alignments, given in decreasing score.
 
-
-def _refuse_contradiction(outcomes: Sequence[Outcome]) -> None:
-    """Raise InternalError unless scores do not increase and no two alignments share a letter pair."""
-    if len(outcomes) == 1:
-        return
-    pairs, values = _pairs_of(outcomes), [one.end.value for one in outcomes]
+    Raises InternalError if scores increase, or if two alignments share a letter pair.
+    """
+    pairs = reduce(or_, (ExcludedPairs.of(one.alignment) for one in outcomes if one.alignment is not None))
     is_repeated = (np.diff(pairs.query) == 0) & (np.diff(pairs.target) == 0)
+    values = [one.end.value for one in outcomes]
     if is_repeated.any() or values != sorted(values, reverse=True):
         raise InternalError("the next best alignments share letter pairs, or their scores increase")
+    return pairs
 
 
 def _keep(store: Store, found: NextBest, emit: Emit) -> bool:

@@ -130,10 +130,7 @@ def seeds_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
 def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of a piece. Each run takes at least one letter."""
     letters = manifest.query.length + manifest.target.length
-    return {
-        "ops": DatasetSpec.up_to(letters, "|u1", (0, 2)),
-        "lengths": DatasetSpec.up_to(letters, "<i8", (1, letters)),
-    }
+    return _run_tables(letters, letters)
 
 
 def next_best_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
@@ -144,11 +141,19 @@ def next_best_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
 
 
 def next_best_run_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
-    """The datasets of their runs. Each has letter pairs of its own, and gaps are between these."""
+    """The datasets of the runs of these alignments.
+
+    No letter pair is in two runs, and at most two gaps follow each run of pairs.
+    """
     rows, cols = manifest.query.length, manifest.target.length
+    return _run_tables(3 * rows * cols, rows + cols)
+
+
+def _run_tables(most: int, longest: int) -> dict[str, DatasetSpec]:
+    """The datasets of at most `most` runs of at most `longest` columns."""
     return {
-        "ops": DatasetSpec.up_to(3 * rows * cols, "|u1", (0, 2)),
-        "lengths": DatasetSpec.up_to(3 * rows * cols, "<i8", (1, max(1, rows, cols))),
+        "ops": DatasetSpec.up_to(most, "|u1", (0, 2)),
+        "lengths": DatasetSpec.up_to(most, "<i8", (1, longest)),
     }
 
 

@@ -57,8 +57,7 @@ def true_gains(
     )
     problem = Problem.of_codes(query[::-1], target[::-1], scoring, Mode("backwards", backwards))
     place = 0, len(query), 0, len(target)
-    edges = problem.top, problem.left
-    h, e, f = matrices(problem.rectangle(*place, *edges, local=problem.has_floor))
+    h, e, f = matrices(problem.rectangle(*place, problem.top, problem.left, local=problem.has_floor))
 
     def forward(values: Values) -> Values:
         return [row[::-1] for row in values[::-1]]

@@ -49,9 +49,10 @@ class Moves(NamedTuple):
 
 
 class PathEnd(NamedTuple):
-    """Where paths may end: before the end of this sequence (`may_stop`), or only at the ends of both.
+    """Where paths may end.
 
-    In the latter case they end `at_corner`, on the diagonal `corner`, in letters.
+    `may_stop`: before the end of this sequence. `at_corner`: only where both sequences end, which is on the
+    diagonal `corner`, counted in letters.
     """
 
     may_stop: bool
@@ -142,9 +143,10 @@ def _make_sum_gains() -> Callable[..., None]:
 
     @inline_by_llvm
     def line_of(hills: Any, count: Any, here: Any) -> Any:
-        """The height, in the lowest place of the other sequence, of a line above the low sides of all hills.
+        """The height of a line at the beginning of the other sequence.
 
-        `here` is the place in this sequence, in the units of diagonals. The line rises with the place there.
+        The line rises by 1 for each unit, and no hill is above it. It touches the low side of at least one.
+        `here` is the place in this sequence, in units.
         """
         line = never
         for hill in range(count):
@@ -153,7 +155,10 @@ def _make_sum_gains() -> Callable[..., None]:
 
     @inline_by_llvm
     def record(floors: Any, lines: Any, place: Any, floor: Any, line: Any, most: Any) -> None:
-        """Note the floor and the line in the last place of its `SPACING` that has been met."""
+        """Keep the floor and the line for the `SPACING` places to which `place` belongs.
+
+        The scan meets the first of these places last, and its numbers are the highest.
+        """
         floors[place // SPACING] = max(lowest, min(floor, most))
         lines[place // SPACING] = max(lowest, min(line, highest))
 
