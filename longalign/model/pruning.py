@@ -93,7 +93,7 @@ class SideGains:
 
     @property
     def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The three arrays. One after the other, they are the table that `side_gain` reads."""
+        """The three arrays. One after the other, they are the table that `limits_at` reads."""
         return self.most, self.floor, self.line
 
     def within(self, start: int, stop: int, other_start: int) -> SideGains:
@@ -194,15 +194,21 @@ class KnownBound:
     milestones: Mapping[Strand, Milestones] = field(default_factory=dict, compare=False, repr=False)
 
 
-def side_gain(gains: IntArray, at: int, letters: int, first: int, slope: int, last_other: int) -> int:
-    """`SideGains.at` of one boundary, from the `SideGains.arrays` of that many letters, which begin at `at`.
+def limits_at(gains: IntArray, at: int, letters: int, place: int) -> tuple[int, int, int]:
+    """`most`, `floor` and `line` of a boundary of a sequence of that many letters.
 
-    Back ends compile it. All numbers fit 32 bits, but their sums may not.
+    They come from the `SideGains.arrays`, which begin at `at`. Back ends compile this function.
     """
-    floor_at = at + letters + 1 + first // SPACING
-    line_at = floor_at + letters // SPACING + 1
-    gain: int = min(gains[at + first], max(gains[floor_at], gains[line_at] + slope * last_other))
-    return gain
+    floor_at = at + letters + 1 + place // SPACING
+    return gains[at + place], gains[floor_at], gains[floor_at + letters // SPACING + 1]
+
+
+def gain_within(most: int, floor: int, line: int, slope: int, last_other: int) -> int:
+    """`SideGains.at` of a boundary with these limits. Back ends compile it.
+
+    All numbers fit 32 bits, but their sums may not.
+    """
+    return min(most, max(floor, line + slope * last_other))
 
 
 def table_length(letters: int) -> int:
@@ -211,7 +217,7 @@ def table_length(letters: int) -> int:
 
 
 def is_needed(highest: int, gain: int, gap_open: int, bound: int) -> bool:
-    """Whether a block may lie on a path of interest; `gain` is the smaller `side_gain` of the two sequences.
+    """Whether a block may lie on a path of interest; `gain` is the smaller `gain_within` of the two sequences.
 
     Back ends compile it. All numbers fit 32 bits, but their sums may not.
     """

@@ -17,7 +17,8 @@ from longalign.backends.cpu.workspace import NOTHING
 from longalign.model import pruning
 
 _is_needed = inline_by_numba(pruning.is_needed)
-_side_gain = inline_by_numba(pruning.side_gain)
+_limits_at = inline_by_numba(pruning.limits_at)
+_gain_within = inline_by_numba(pruning.gain_within)
 
 
 @inline_by_numba
@@ -29,10 +30,9 @@ def is_left_out(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> b
     if job.query_gain_at == NOTHING:
         return False
     row, end, slope = position.row, position.block_end, job.gap_extend
-    gain = min(
-        _side_gain(work.gains, job.query_gain_at, job.rows, row, slope, strip.stop),
-        _side_gain(work.gains, job.target_gain_at, job.cols, strip.start, slope, end),
-    )
+    by_row = _limits_at(work.gains, job.query_gain_at, job.rows, row)
+    by_column = _limits_at(work.gains, job.target_gain_at, job.cols, strip.start)
+    gain = min(_gain_within(*by_row, slope, strip.stop), _gain_within(*by_column, slope, end))
     bound = max(job.bound, position.score) if job.bound_rises else job.bound
     highest = load(pointer(edges.top_h), 0)
     if not position.top_left_out:

@@ -48,11 +48,13 @@ LEFT_OUT_BASE = np.int32(-(1 << 31))
 #: highest value around a row block.
 JobPruning = namedtuple("JobPruning", "bound rises gap_open h gap reach")
 
-#: Where the tables of gains of a strip begin, and the first and the last column boundary of the strip.
-StripGains = namedtuple("StripGains", "query_at target_at first last")
+#: What bounds the gains of a strip's row blocks: where the query's table begins, the target's limits at the
+#: strip's first column boundary (`model.limits_at`), and the strip's last column boundary.
+StripGains = namedtuple("StripGains", "query_at target last")
 
 _is_needed = cuda.jit(device=True)(model.is_needed)
-_side_gain = cuda.jit(device=True)(model.side_gain)
+_limits_at = cuda.jit(device=True)(model.limits_at)
+_gain_within = cuda.jit(device=True)(model.gain_within)
 
 
 @cuda.jit(device=True)
@@ -67,29 +69,35 @@ def read_pruning(jobs, job):
 
 
 @cuda.jit(device=True)
-def read_gains(jobs, job, strips, strip):
+def read_gains(jobs, job, strips, strip, requested_rows):
     """The `StripGains` of a strip."""
-    first, width = strips[strip, work_tables.FIRST_COLUMN], strips[strip, work_tables.WIDTH]
-    query_at, target_at = jobs[job, work_tables.QUERY_GAIN_AT], jobs[job, work_tables.TARGET_GAIN_AT]
-    return StripGains(query_at, target_at, np.int32(first), np.int32(first + width))
+    first = np.int64(strips[strip, work_tables.FIRST_COLUMN])
+    last = np.int32(first + strips[strip, work_tables.WIDTH])
+    target_at, cols = jobs[job, work_tables.TARGET_GAIN_AT], jobs[job, work_tables.COLS]
+    target = _limits_at(requested_rows, target_at, cols, first)
+    return StripGains(jobs[job, work_tables.QUERY_GAIN_AT], target, last)
 
 
 @cuda.jit(device=True)
-def is_left_out(highest, row, end, gains, jobs, job, requested_rows, pruning, best_score):
-    """Whether a row block may be left out; the same in all lanes.
+def query_limits(row, gains, jobs, job, requested_rows):
+    """`model.limits_at` of the query, at a row boundary, or the nearest one inside the rectangle."""
+    rows = jobs[job, work_tables.ROWS]
+    row = min(max(np.int64(row), np.int64(0)), rows)
+    return _limits_at(requested_rows, gains.query_at, rows, row)
 
-    `highest` is the highest value around it that this lane knows. `row` is the row boundary of its corner,
-    and `end` one that is not above its last row.
+
+@cuda.jit(device=True)
+def is_left_out(highest, limits, gains, end, slope, pruning, best_score):
+    """Whether a row block may be left out.
+
+    `highest` is the highest value around it, and `limits` are those of the query at its first row. `end` is
+    its last row boundary, or one below. `slope` is beta.
     """
     bound = max(pruning.bound, best_score) if pruning.rises else pruning.bound
-    rows, cols = jobs[job, work_tables.ROWS], jobs[job, work_tables.COLS]
-    slope = jobs[job, work_tables.EXTEND]
-    by_row = _side_gain(requested_rows, gains.query_at, rows, np.int64(row), slope, gains.last)
-    by_column = _side_gain(requested_rows, gains.target_at, cols, np.int64(gains.first), slope, end)
-    needed = _is_needed(
-        np.int64(highest), min(by_row, by_column), np.int64(pruning.gap_open), np.int64(bound)
-    )
-    return not cuda.any_sync(ALL_LANES, needed)
+    by_row = _gain_within(*limits, np.int64(slope), gains.last)
+    by_column = _gain_within(*gains.target, np.int64(slope), end)
+    gain, gap_open = min(by_row, by_column), np.int64(pruning.gap_open)
+    return not _is_needed(np.int64(highest), gain, gap_open, np.int64(bound))
 
 
 @cuda.jit(device=True)

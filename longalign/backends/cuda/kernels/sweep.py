@@ -54,6 +54,7 @@ from longalign.backends.cuda.device.left_out_blocks import (
     make_highest_around,
     make_leave_out,
     make_store_left_out,
+    query_limits,
     raise_row,
     read_gains,
     read_pruning,
@@ -214,7 +215,9 @@ def build_kernel(config: KernelConfig) -> Any:
             used, links = halves_if(position.width > 0, position.width > columns), no_links
             best_elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             if prunes:
-                gains, blocks_left_out = read_gains(jobs, job, strips, strip), np.int32(0)
+                gains = read_gains(jobs, job, strips, strip, requested_rows)
+                limits = query_limits(np.int32(start - last_part_lag), gains, jobs, job, requested_rows)
+                blocks_left_out = np.int32(0)
             # The next row with an excluded pair, of those that some part has yet to sweep.
             pairs, next_excluded = pairs_of_strip(strips, strip), np.int32(0)
             if excludes:
@@ -249,18 +252,20 @@ def build_kernel(config: KernelConfig) -> Any:
                         return
                     if prunes:
                         pruning, opening = read_pruning(jobs, job), parameters.opening
-                        peak = highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
-                        corner = max(np.int32(start - last_part_lag), np.int32(0))
-                        is_left = is_left_out(
-                            peak, corner, end, gains, jobs, job, requested_rows, pruning, best_elsewhere
+                        peak = highest_of_warp(
+                            highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
                         )
+                        is_left = is_left_out(
+                            peak, limits, gains, end, parameters.extend, pruning, best_elsewhere
+                        )
+                        # Those of the next row block, which take long to load.
+                        limits = query_limits(np.int32(end - last_part_lag), gains, jobs, job, requested_rows)
                     if prunes and not is_left:
                         if base == LEFT_OUT_BASE:
                             load_letters_again(
                                 row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span),
                                 start, lane,
                             )  # fmt: skip
-                        peak = highest_of_warp(peak)
                         lowest, new_base = np.int32(peak - pruning.reach), base_below(
                             peak, parameters.base_offset
                         )  # fmt: skip
