@@ -247,11 +247,13 @@ def build_kernel(config: KernelConfig) -> Any:
                     if rebases and not prunes:
                         carry = rebase(opened, e, carry, cost(np.int32(new_base - base)))
                         base = new_base
+                    if prunes:
+                        pruning = read_pruning(jobs, job)
                     one, other, stopped = receive(incoming, column, parameters, rows, tag, start, lane, stop)
                     if stopped:
                         return
                     if prunes:
-                        pruning, opening = read_pruning(jobs, job), parameters.opening
+                        opening = parameters.opening
                         peak = highest_of_warp(
                             highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
                         )
