@@ -203,11 +203,12 @@ def limits_at(gains: IntArray, at: int, letters: int, place: int) -> tuple[int, 
     return gains[at + place], gains[floor_at], gains[floor_at + letters // SPACING + 1]
 
 
-def gain_within(most: int, floor: int, line: int, slope: int, last_other: int) -> int:
-    """`SideGains.at` of a boundary with these limits. Back ends compile it.
+def gain_within(limits: tuple[int, int, int], slope: int, last_other: int) -> int:
+    """`SideGains.at` of a boundary with these `limits_at` it. Back ends compile it.
 
     All numbers fit 32 bits, but their sums may not.
     """
+    most, floor, line = limits
     return min(most, max(floor, line + slope * last_other))
 
 

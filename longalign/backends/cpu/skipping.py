@@ -32,7 +32,7 @@ def is_left_out(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> b
     row, end, slope = position.row, position.block_end, job.gap_extend
     by_row = _limits_at(work.gains, job.query_gain_at, job.rows, row)
     by_column = _limits_at(work.gains, job.target_gain_at, job.cols, strip.start)
-    gain = min(_gain_within(*by_row, slope, strip.stop), _gain_within(*by_column, slope, end))
+    gain = min(_gain_within(by_row, slope, strip.stop), _gain_within(by_column, slope, end))
     bound = max(job.bound, position.score) if job.bound_rises else job.bound
     highest = load(pointer(edges.top_h), 0)
     if not position.top_left_out:

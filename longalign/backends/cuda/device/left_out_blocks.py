@@ -94,8 +94,8 @@ def is_left_out(highest, limits, gains, end, slope, pruning, best_score):
     its last row boundary, or one below. `slope` is beta.
     """
     bound = max(pruning.bound, best_score) if pruning.rises else pruning.bound
-    by_row = _gain_within(*limits, np.int64(slope), gains.last)
-    by_column = _gain_within(*gains.target, np.int64(slope), end)
+    by_row = _gain_within(limits, np.int64(slope), gains.last)
+    by_column = _gain_within(gains.target, np.int64(slope), end)
     gain, gap_open = min(by_row, by_column), np.int64(pruning.gap_open)
     return not _is_needed(np.int64(highest), gain, gap_open, np.int64(bound))
 
