@@ -218,7 +218,7 @@ def table_length(letters: int) -> int:
 
 
 def is_needed(highest: int, gain: int, gap_open: int, bound: int) -> bool:
-    """Whether a block may lie on a path of interest; `gain` is the smaller `gain_within` of the two sequences.
+    """Whether a block may lie on a path of interest; `gain` is the smaller one of the two sequences.
 
     Back ends compile it. All numbers fit 32 bits, but their sums may not.
     """

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.model.boundary import Boundary, LinearEdge
-from longalign.model.pruning import SPACING, Pruning, SideGains, is_needed, side_gain, table_length
+from longalign.model.pruning import (
+    SPACING,
+    Pruning,
+    SideGains,
+    gain_within,
+    is_needed,
+    limits_at,
+    table_length,
+)
 from longalign.store import codec
 from longalign.testing.inputs import generators
 
@@ -109,7 +117,7 @@ def test_compiled_code_looks_gains_up_in_a_table(length, other, slope, data):
     assert len(table) == 5 + table_length(length)
     for here in range(length + 1):
         for there in range(other + 1):
-            assert side_gain(table, 5, length, here, side.slope, there) == side.at(here, there)
+            assert gain_within(limits_at(table, 5, length, here), side.slope, there) == side.at(here, there)
 
 
 def test_a_line_that_leaves_32_bits_is_kept_at_their_end():

@@ -325,10 +325,5 @@ class CudaBackend:
                 # In a band, some are left for other kernels, which would otherwise wait for a sweep to end.
                 left = blocks // 16 if config.prunes else 0
                 blocks = max(1, (blocks - left) // self._share)
-            elif config.prunes:
-                # Where row blocks are left out, few strips are swept at a time. They follow one another at
-                # the speed of the slowest. With one block on each multiprocessor, its warps do not share
-                # pipes.
-                blocks = min(blocks, self._hardware().multiprocessors)
             self._blocks[config, shared_bytes] = blocks
         return self._blocks[config, shared_bytes]

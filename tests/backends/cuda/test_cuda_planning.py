@@ -433,23 +433,19 @@ def test_kernels_that_exclude_pairs_are_listed_and_leave_nothing_out(hardware, l
     ("prunes", "share", "possible", "launched"),
     [
         (False, 1, 5, 5),
-        (True, 1, 5, 4),
-        (True, 1, 3, 3),
+        (True, 1, 5, 5),
         (True, 6, 264, 41),
         (False, 2, 264, 132),
         (False, 6, 264, 44),
         (True, 9, 8, 1),
     ],
 )
-def test_a_pruned_sweep_has_a_block_on_each_multiprocessor_and_a_part_its_share(
-    prunes, share, possible, launched
-):
+def test_a_sweep_has_all_blocks_that_fit_and_a_part_its_share(prunes, share, possible, launched):
     config = replace(packed(16), prunes=prunes)
     kernel = SimpleNamespace(max_cooperative_grid_blocks=lambda threads, shared: possible)
     backend = SimpleNamespace(
         _blocks={},
         _compiled=lambda spec: SimpleNamespace(overloads={SIGNATURE: kernel}),
-        _hardware=lambda: cost_model.Hardware(4, (9, 0)),
         _share=share,
     )
     assert CudaBackend._resident_blocks(backend, config, 0) == launched

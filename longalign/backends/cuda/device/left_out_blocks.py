@@ -88,16 +88,18 @@ def query_limits(row, gains, jobs, job, requested_rows):
 
 @cuda.jit(device=True)
 def is_left_out(highest, limits, gains, end, slope, pruning, best_score):
-    """Whether a row block may be left out.
+    """Whether a row block may be left out; the same in all lanes.
 
-    `highest` is the highest value around it, and `limits` are those of the query at its first row. `end` is
-    its last row boundary, or one below. `slope` is beta.
+    `highest` is the highest value around it that this lane knows. `limits` are those of the query at its
+    first row boundary. `end` is its last row boundary, or one below. `slope` is beta.
     """
     bound = max(pruning.bound, best_score) if pruning.rises else pruning.bound
     by_row = _gain_within(limits, np.int64(slope), gains.last)
     by_column = _gain_within(gains.target, np.int64(slope), end)
-    gain, gap_open = min(by_row, by_column), np.int64(pruning.gap_open)
-    return not _is_needed(np.int64(highest), gain, gap_open, np.int64(bound))
+    needed = _is_needed(
+        np.int64(highest), min(by_row, by_column), np.int64(pruning.gap_open), np.int64(bound)
+    )
+    return not cuda.any_sync(ALL_LANES, needed)
 
 
 @cuda.jit(device=True)

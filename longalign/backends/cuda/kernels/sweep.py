@@ -254,9 +254,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         return
                     if prunes:
                         opening = parameters.opening
-                        peak = highest_of_warp(
-                            highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
-                        )
+                        peak = highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
                         is_left = is_left_out(
                             peak, limits, gains, end, parameters.extend, pruning, best_elsewhere
                         )
@@ -268,6 +266,7 @@ def build_kernel(config: KernelConfig) -> Any:
                                 row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span),
                                 start, lane,
                             )  # fmt: skip
+                        peak = highest_of_warp(peak)
                         lowest, new_base = np.int32(peak - pruning.reach), base_below(
                             peak, parameters.base_offset
                         )  # fmt: skip
