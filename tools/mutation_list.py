@@ -270,7 +270,7 @@ _PRUNING = (
         "pruning: CUDA row blocks are tested for paths to their first row only",
         f"{_CUDA}/device/left_out_blocks.py",
         "_gain_within(gains.target, np.int64(slope), end)",
-        "_gain_within(gains.target, np.int64(slope), end - np.int32(64))",
+        "_gain_within(gains.target, np.int64(slope), end - np.int32(16))",
         (f"{_LEFT_OUT}::test_a_path_that_lags_behind_is_exact_with_the_smallest_gains",),
     ),
     Fault(
@@ -278,6 +278,13 @@ _PRUNING = (
         f"{_CUDA}/kernels/sweep.py",
         "limits = query_limits(np.int32(end - last_part_lag)",
         "limits = query_limits(np.int32(end + block_rows - last_part_lag)",
+        (f"{_LEFT_OUT}::test_a_path_that_lags_behind_is_exact_with_the_smallest_gains",),
+    ),
+    Fault(
+        "pruning: a strip that goes on in another band begins with the gains of the next row block",
+        f"{_CUDA}/kernels/sweep.py",
+        "limits = query_limits(np.int32(start - last_part_lag)",
+        "limits = query_limits(np.int32(start + block_rows * (start > 0) - last_part_lag)",
         (f"{_LEFT_OUT}::test_a_path_that_lags_behind_is_exact_with_the_smallest_gains",),
     ),
     Fault(

@@ -204,7 +204,7 @@ def limits_at(gains: IntArray, at: int, letters: int, place: int) -> tuple[int, 
 
 
 def gain_within(limits: tuple[int, int, int], slope: int, last_other: int) -> int:
-    """`SideGains.at` of a boundary with these `limits_at` it. Back ends compile it.
+    """`SideGains.at` of a boundary, from its `limits_at`. Back ends compile it.
 
     All numbers fit 32 bits, but their sums may not.
     """
@@ -218,7 +218,7 @@ def table_length(letters: int) -> int:
 
 
 def is_needed(highest: int, gain: int, gap_open: int, bound: int) -> bool:
-    """Whether a block may lie on a path of interest; `gain` is the smaller one of the two sequences.
+    """Whether a block may lie on a path of interest. `gain` is the smaller one of both sequences' gains.
 
     Back ends compile it. All numbers fit 32 bits, but their sums may not.
     """

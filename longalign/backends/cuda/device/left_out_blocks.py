@@ -90,8 +90,8 @@ def query_limits(row, gains, jobs, job, requested_rows):
 def is_left_out(highest, limits, gains, end, slope, pruning, best_score):
     """Whether a row block may be left out; the same in all lanes.
 
-    `highest` is the highest value around it that this lane knows. `limits` are those of the query at its
-    first row boundary. `end` is its last row boundary, or one below. `slope` is beta.
+    `highest` is the highest value around the block that this lane knows. `limits` are those of the query at
+    the block's first row boundary. `end` is the block's last row boundary, or one below. `slope` is beta.
     """
     bound = max(pruning.bound, best_score) if pruning.rises else pruning.bound
     by_row = _gain_within(limits, np.int64(slope), gains.last)

@@ -247,7 +247,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     if rebases and not prunes:
                         carry = rebase(opened, e, carry, cost(np.int32(new_base - base)))
                         base = new_base
-                    if prunes:
+                    if prunes:  # read before the edge, for which the warp may have to wait
                         pruning = read_pruning(jobs, job)
                     one, other, stopped = receive(incoming, column, parameters, rows, tag, start, lane, stop)
                     if stopped:
@@ -258,7 +258,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         is_left = is_left_out(
                             peak, limits, gains, end, parameters.extend, pruning, best_elsewhere
                         )
-                        # Those of the next row block, which take long to load.
+                        # The limits of the next row block. They are loaded early because that takes long.
                         limits = query_limits(np.int32(end - last_part_lag), gains, jobs, job, requested_rows)
                     if prunes and not is_left:
                         if base == LEFT_OUT_BASE:

@@ -58,17 +58,21 @@ def test_row_blocks_off_all_paths_of_interest_are_left_out(
 
 
 @pytest.mark.parametrize(
-    ("numbers", "turned"), [("packed", False), ("int32", True)], ids=["more columns", "more rows"]
+    ("numbers", "turned", "band_rows"),
+    [("packed", False, None), ("int32", True, None), ("int32", True, 48)],
+    ids=["more columns", "more rows", "several bands"],
 )
-def test_a_path_that_lags_behind_is_exact_with_the_smallest_gains(numbers: str, turned: bool):
-    """The optimal path crosses strips and row blocks in their middle, before and after a long gap."""
+def test_a_path_that_lags_behind_is_exact_with_the_smallest_gains(
+    numbers: str, turned: bool, band_rows: int | None
+):
+    """The optimal path crosses strips, bands and row blocks in their middle, before and after a long gap."""
     rng = np.random.default_rng(17)
     query = rng.integers(0, 4, 320, np.uint8)
     target = np.concatenate([query[:160], rng.integers(0, 4, 100, np.uint8), query[160:]])
     scoring = Scoring(2, -3, 4, 1)
     job = whole_matrix(*((target, query) if turned else (query, target)), scoring, True)
     job = pruned_closely(replace(job, rows=(40, 190, len(job.query)), cols=(64, 210), of_matrix=True))
-    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16)
+    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16, band_rows=band_rows)
     [result] = backend.sweep([job])
     assert result.cells_left_out > 0.1 * job.cells
     assert_between(job, result)
