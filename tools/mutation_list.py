@@ -640,7 +640,7 @@ _RUN = (
         "longalign/store/memory.py",
         " and above[0] not in self._kept:",
         ":",
-        ("tests/phases/test_guessed_lines.py", "-k", "whatever_the_constant"),
+        ("tests/store/test_memory.py::test_rows_that_are_kept_stay_whatever_is_stored_below",),
     ),
     Fault(
         "tiles below a wrong guess kept",
