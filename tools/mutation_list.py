@@ -288,6 +288,20 @@ _PRUNING = (
         (f"{_LEFT_OUT}::test_a_path_that_lags_behind_is_exact_with_the_smallest_gains",),
     ),
     Fault(
+        "pruning: a stretch of a tile's edge is tested with the gains of its last cell",
+        "longalign/model/pruning.py",
+        "self.gain(i, i, j + first, j + last)",
+        "self.gain(i, i, j + last, j + last)",
+        ("tests/model/test_pruning.py::test_packed_edges_need_not_be_unpacked_as_a_whole",),
+    ),
+    Fault(
+        "pruning: a tile's left edge is tested with the gains at the beginning of the query",
+        "longalign/model/pruning.py",
+        "self.gain(i + first, i + last, j, j)",
+        "self.gain(first, last, j, j)",
+        ("tests/model/test_pruning.py::test_a_part_is_tested_with_the_gains_at_its_place",),
+    ),
+    Fault(
         "gains: the line of paths that lag behind begins at the high ends of hills",
         "longalign/backends/cpu/gain_sums.py",
         "hills[hill, _HEIGHT] - hills[hill, _LOW] - here",

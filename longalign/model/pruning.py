@@ -146,17 +146,17 @@ class Pruning:
         """
         return np.minimum(self.query.at(i0, j1), self.target.at(j0, i1))
 
-    def needs(self, top: Edge, left: Edge, gap_open: int) -> bool:
-        """Whether a path of interest may enter the rectangle, given its top and left edge.
+    def needs(self, top: Edge, left: Edge, gap_open: int, i: int = 0, j: int = 0) -> bool:
+        """Whether a path of interest may enter the part that begins at (i, j), given its top and left edge.
 
         Each cell of the edges is tested like a block in `is_needed`, with its own gain. On a linear edge,
         where H is highest at the beginning, one test does for all cells. No gap state is above H. The caller
-        tests paths that begin inside the rectangle.
+        tests paths that begin inside the part.
         """
         least = self.bound - gap_open
-        return any_reaches(top, lambda first, last: self.gain(0, 0, first, last), least) or any_reaches(
-            left, lambda first, last: self.gain(first, last, 0, 0), least
-        )
+        return any_reaches(
+            top, lambda first, last: self.gain(i, i, j + first, j + last), least
+        ) or any_reaches(left, lambda first, last: self.gain(i + first, i + last, j, j), least)
 
 
 def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:

@@ -204,6 +204,4 @@ def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     is_below_guess = tile.i0 in lattice.guesses.lines
     if not is_below_guess and {(tile.row - 1, tile.col), (tile.row, tile.col - 1)} <= left_out:
         return False
-    pruning = lattice.pruning(tile)
-    assert pruning is not None
-    return pruning.needs(*lattice.edges(*place), alpha)
+    return replace(whole, bound=lattice.bound).needs(*lattice.edges(*place), alpha, tile.i0, tile.j0)

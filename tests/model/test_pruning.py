@@ -71,10 +71,10 @@ def gain(query, target, i, j):
     return int(min(of_side(query, i, j), of_side(target, j, i)))
 
 
-def highest(top, left, query, target, gap_open):
-    """The highest bound that a path may reach which enters through one of the edges."""
-    across = max(int(h) + gain(query, target, 0, j) for j, h in enumerate(top.h))
-    down = max(int(h) + gain(query, target, i, 0) for i, h in enumerate(left.h))
+def highest(top, left, query, target, gap_open, i=0, j=0):
+    """The highest bound that a path may reach which enters through one of the edges, which meet in (i, j)."""
+    across = max(int(h) + gain(query, target, i, j + k) for k, h in enumerate(top.h))
+    down = max(int(h) + gain(query, target, i + k, j) for k, h in enumerate(left.h))
     return max(across, down) + gap_open
 
 
@@ -86,6 +86,16 @@ def test_a_rectangle_is_needed_if_a_cell_of_its_edges_reaches_the_bound(rectangl
         assert Pruning(bound, query, target).needs(top, left, gap_open)
     if isinstance(top, Boundary) and isinstance(left, Boundary):
         assert not Pruning(best + 1, query, target).needs(top, left, gap_open)
+
+
+@given(rectangles(), st.integers(0, 20), st.integers(0, 20), st.integers(0, 3), st.data())
+def test_a_part_is_tested_with_the_gains_at_its_place(rectangle, i, j, slope, data):
+    top, left, *_, gap_open = rectangle
+    query, target = (data.draw(side_gains(length, slope)) for length in (len(left) + i, len(top) + j))
+    best = highest(top, left, query, target, gap_open, i, j)
+    assert Pruning(best, query, target).needs(top, left, gap_open, i, j)
+    if isinstance(top, Boundary) and isinstance(left, Boundary):
+        assert not Pruning(best + 1, query, target).needs(top, left, gap_open, i, j)
 
 
 @given(st.data(), st.integers(0, 3), generators())

@@ -113,7 +113,8 @@ def test_a_tile_between_two_that_were_left_out_is_tested_like_any_other(pair, ge
         i, j = np.ix_(range(tile.i0, tile.i1 + 1), range(tile.j0, tile.j1 + 1))
         inside = int(lattice.problem.pruning.gain(i, i, j, j).max())
         begins = level + inside + pair.scoring.gap_open >= lattice.bound
-        tested.append(begins or lattice.pruning(tile).needs(*edges, pair.scoring.gap_open))
+        whole = replace(lattice.problem.pruning, bound=lattice.bound)
+        tested.append(begins or whole.needs(*edges, pair.scoring.gap_open, tile.i0, tile.j0))
         assert is_needed(lattice, tile) == tested[-1]
         return tested[-1]
 
@@ -135,7 +136,7 @@ def test_a_tile_in_which_a_path_of_interest_begins_is_needed():
         MemoryStore(),
     )
     tile = lattice.grid.tile(0, 0)
-    assert not lattice.pruning(tile).needs(*lattice.edges(0, 16, 0, 16), 3)
+    assert not lattice.problem.pruning.needs(*lattice.edges(0, 16, 0, 16), 3)
     assert tile_step._is_needed(lattice, tile)
 
 
