@@ -292,7 +292,7 @@ _PRUNING = (
         "longalign/model/pruning.py",
         "self.gain(i, i, j + first, j + last)",
         "self.gain(i, i, j + last, j + last)",
-        ("tests/model/test_pruning.py::test_packed_edges_need_not_be_unpacked_as_a_whole",),
+        ("tests/model/test_pruning.py::test_a_rectangle_is_needed_if_a_cell_of_its_edges_reaches_the_bound",),
     ),
     Fault(
         "pruning: a tile's left edge is tested with the gains at the beginning of the query",
