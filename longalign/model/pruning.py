@@ -154,9 +154,14 @@ class Pruning:
         tests paths that begin inside the part.
         """
         least = self.bound - gap_open
-        return any_reaches(
-            top, lambda first, last: self.gain(i, i, j + first, j + last), least
-        ) or any_reaches(left, lambda first, last: self.gain(i + first, i + last, j, j), least)
+
+        def along_top(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+            return self.gain(i, i, j + first, j + last)
+
+        def along_left(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+            return self.gain(i + first, i + last, j, j)
+
+        return any_reaches(top, along_top, least) or any_reaches(left, along_left, least)
 
 
 def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:
