@@ -146,6 +146,14 @@ class Pruning:
         """
         return np.minimum(self.query.at(i0, j1), self.target.at(j0, i1))
 
+    def along_row(self, i: int, j: int) -> GainAlong:
+        """The most that a path in H gains from a stretch of row i on. Columns count from j."""
+        return lambda first, last: self.gain(i, i, j + first, j + last)
+
+    def along_column(self, i: int, j: int) -> GainAlong:
+        """The most that a path in H gains from a stretch of column j on. Rows count from i."""
+        return lambda first, last: self.gain(i + first, i + last, j, j)
+
     def needs(self, top: Edge, left: Edge, gap_open: int, i: int = 0, j: int = 0) -> bool:
         """Whether a path of interest may enter the part that begins at (i, j), given its top and left edge.
 
@@ -154,14 +162,9 @@ class Pruning:
         tests paths that begin inside the part.
         """
         least = self.bound - gap_open
-
-        def along_top(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-            return self.gain(i, i, j + first, j + last)
-
-        def along_left(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-            return self.gain(i + first, i + last, j, j)
-
-        return any_reaches(top, along_top, least) or any_reaches(left, along_left, least)
+        return any_reaches(top, self.along_row(i, j), least) or any_reaches(
+            left, self.along_column(i, j), least
+        )
 
 
 def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:

@@ -43,7 +43,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import starmap
 
 import numpy as np
@@ -275,7 +275,7 @@ def difference(
             begin, end = j1 + 1, j1
         for start, stop in ((j0 + 1, begin - 1), (end + 1, j1)):  # not guessed
             if start <= stop and any_reaches(
-                edge.part(start - j0, stop - j0), partial(_gain_along, pruning, row, start), least
+                edge.part(start - j0, stop - j0), pruning.along_row(row, start), least
             ):
                 return None
         if begin <= end:
@@ -283,7 +283,7 @@ def difference(
 
     def both_lines(j0: int, edge: Edge, begin: int, end: int) -> NDArray[np.int64]:
         columns = np.arange(begin, end + 1)
-        limit = least - _gain_along(pruning, row, 0, columns, columns)
+        limit = least - pruning.gain(row, row, columns, columns)
         known = edge.cells(begin - j0, end - j0 + 1)
         guess = line.line.cells(begin - first, end - first + 1)
         return np.array([*known, *guess, limit], np.int64)
@@ -292,13 +292,6 @@ def difference(
     added = _difference_at_peak(starmap(both_lines, compared))
     is_right = added is not None and all(_differ_by(added, piece) for piece in starmap(both_lines, compared))
     return added if is_right else None
-
-
-def _gain_along(
-    pruning: Pruning, row: int, start: int, first: NDArray[np.int64], last: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The most that a path in H gains from any cell of a row on, columns start + first to start + last."""
-    return pruning.gain(row, row, start + first, start + last)
 
 
 def _difference_at_peak(pieces: Iterable[NDArray[np.int64]]) -> int | None:
