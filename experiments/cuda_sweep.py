@@ -41,7 +41,7 @@ from longalign.model.boundary import BestCell, State, entry_edges, local_edges
 from longalign.model.geometry import LINE_STEP, line_steps
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.store.codec import Packer
+from longalign.phases.packing import Packer
 
 LATTICE_LINES = 64
 LONG_CELLS = 10**11  # above this, a small part is swept to load the kernel

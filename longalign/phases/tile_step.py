@@ -18,10 +18,10 @@ from longalign.events import Advanced, Event, TileFinished
 from longalign.model.geometry import Tile
 from longalign.model.pruning import is_needed, values_left_out
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.packing import Packer, pack
 from longalign.phases.tile_starts import tile_starts
 from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
-from longalign.store.codec import Packer, pack
 from longalign.store.line_tables import (
     BandTable,
     DeflatingTable,

@@ -17,6 +17,7 @@ from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
 from longalign.model.strand import Strand
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.packing import pack
 from longalign.phases.problem import Problem
 from longalign.phases.recompute import recompute_all, segments_of
 from longalign.phases.score import end_cell
@@ -27,7 +28,6 @@ from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignmen
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore, TileRecord
-from longalign.store.codec import pack
 from longalign.system.rationals import Number
 
 #: The most cells of a pair that is small, about a millisecond of work.

@@ -3,7 +3,7 @@
 H is stored as the steps between neighbours, and the gap state as its distance below H, in the narrowest
 integers that hold them (8 bits for usual scorings). The absolute H at every ANCHOR_STRIDE-th cell allows a
 part of a line to be read without the rest. All arithmetic wraps modulo 2^32, so even the step from minus
-infinity to a large score is restored exactly.
+infinity to a large score is restored exactly. `longalign.phases.packing` packs boundaries.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.errors import InternalError
-from longalign.model.boundary import Boundary, IntArray
+from longalign.model.boundary import IntArray
 from longalign.model.scoring import NEG_INF
-from longalign.store.deflated import DeflatedArray
-from longalign.store.line_tables import DeflatingTable, NarrowTable, PlainTable, narrowest
+from longalign.store.line_tables import narrowest
 
 ANCHOR_STRIDE = 4096
 
@@ -173,103 +171,6 @@ def _summed(start: np.int32, steps: NDArray[np.signedinteger[Any]]) -> IntArray:
 
 #: An empty set of boundaries.
 NO_LINES = PackedLines(*(np.empty((0, 0), np.int8) for _ in range(4)))
-
-
-class Packer:
-    """Packs boundaries of equal length that arrive piece by piece, each in order from its first cell.
-
-    `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
-    lines may come from different threads. `table` keeps the differences: a `DeflatingTable` deflates complete
-    blocks at once, which suits lines that go to a file; see `line_tables` for others. `level_gap` is H minus
-    the gap state where cells were left out.
-    Differences are expected to fit `width` bytes (see `Scoring.difference_bytes`); wider ones are packed
-    correctly, but take more time and memory.
-    """
-
-    def __init__(
-        self,
-        index: Sequence[int],
-        corners: IntArray,
-        length: int,
-        *,
-        width: int = 1,
-        table: type[NarrowTable] = PlainTable,
-        level_gap: int = 0,
-    ) -> None:
-        self._index = np.array(index, np.int64)
-        self._last = np.array(corners, np.int32)
-        self._filled = [0] * len(index)
-        self._width = width
-        self._steps, self._gaps = (table(len(index), length, np.dtype(f"i{width}")) for _ in range(2))
-        self._gaps.level = level_gap
-        self._anchors = table(len(index), length // ANCHOR_STRIDE + 1, np.dtype(np.int32))
-        for line in range(len(index)):
-            self._anchors.put(line, 0, self._last[line : line + 1])
-
-    def deflated(self) -> dict[str, DeflatedArray]:
-        """The arrays that are deflated while lines arrive, by their names in `PackedLines`."""
-        tables = {"steps": self._steps, "gaps": self._gaps}
-        return {name: table.deflated for name, table in tables.items() if isinstance(table, DeflatingTable)}
-
-    def put(self, line: int, start: int, h: IntArray, gap: IntArray) -> None:
-        """See `LineSink`: H and the gap state, int32 of equal length."""
-        if start != self._filled[line]:
-            raise InternalError(f"line {line}: cells from {start} on came after {self._filled[line]} cells")
-        stop = start + len(h)
-        steps, gaps, extremes, is_level = _differences(self._last[line : line + 1], h, gap)
-        # Some tables look for wide values themselves. Doing it here as well only pays if all are level.
-        is_worth_it = is_level or not self._steps.finds_wide_values
-        narrow = is_worth_it and narrowest(extremes).itemsize <= self._width
-        self._steps.put(line, start, steps, narrow)
-        self._gaps.put(line, start, gaps, narrow)
-        first = start // ANCHOR_STRIDE + 1
-        self._anchors.put(line, first, h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE])
-        self._last[line], self._filled[line] = h[-1], stop
-
-    def packed(self) -> PackedLines:
-        """All lines, once they are complete."""
-        if not len(self._index):
-            return NO_LINES
-        return PackedLines(self._index, self._anchors.values(), self._steps.values(), self._gaps.values())
-
-
-def _differences(before: IntArray, h: IntArray, gap: IntArray) -> tuple[IntArray, IntArray, IntArray, bool]:
-    """The steps of H, and how far the gap state is below H, each int32.
-
-    Also an array with the same highest and lowest value as both, and whether both are level: all steps are 0,
-    and the gap state is always equally far below.
-
-    `before` (1,) is H above the first cell. All cells that were left out have the same values, so most pieces
-    of a pruned sweep are level.
-    """
-    if before[0] == h[0] and _is_level(h) and _is_level(gap):
-        level = np.zeros((2, 1), np.int32)
-        np.subtract(h[:1], gap[:1], out=level[1])
-        steps, gaps = np.broadcast_to(level, (2, len(h)))
-        return steps, gaps, level, True
-    # Both are in one array, so that one call finds their extremes. Each NumPy call takes the GIL before and
-    # after its work, and threads wait longer for the GIL than the work takes.
-    both = np.empty((2, len(h)), np.int32)
-    steps, gaps = both
-    np.subtract(h[:1], before, out=steps[:1])
-    np.subtract(h[1:], h[:-1], out=steps[1:])
-    np.subtract(h, gap, out=gaps)
-    return steps, gaps, both, False
-
-
-def _is_level(values: IntArray) -> bool:
-    """Whether all values are the same, as those that `np.broadcast_to` makes of one are."""
-    return values.strides == (0,) or bool(values[0] == values[-1] and (values == values[0]).all())
-
-
-def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
-    """Pack boundaries of equal length, in increasing order of index."""
-    if not lines:
-        return NO_LINES
-    packer = Packer(index, np.array([line.h[0] for line in lines], np.int32), len(lines[0]))
-    for number, line in enumerate(lines):
-        packer.put(number, 0, line.h[1:], line.gap[1:])
-    return packer.packed()
 
 
 def narrow(values: NDArray[np.int32]) -> NDArray[np.signedinteger[Any]]:

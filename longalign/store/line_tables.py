@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.model.boundary import IntArray
+from longalign.model.narrow_values import NarrowValues
 from longalign.store import hdf5_filters
 from longalign.store.deflated import DeflatedArray
 from longalign.store.hdf5_filters import checksum
@@ -31,7 +32,7 @@ _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 #: most this many. Otherwise the whole line is kept as int32.
 _PATCHED_SHARE, _PATCHES = 1 / 16, 64
 
-#: Up to this many level values in a row are kept with those around them: to leave them out takes longer.
+#: Up to this many level values between two stretches are kept with these: to leave them out takes longer.
 _FEW = 1 << 12
 
 
@@ -46,7 +47,7 @@ def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
 Stretch = tuple[int, NDArray[np.signedinteger[Any]]]
 
 #: The positions of wide values in a line, in increasing order, and the values.
-Patches = tuple[NDArray[np.intp], IntArray]
+Patches = tuple[NDArray[np.int64], IntArray]
 
 
 def patched(
@@ -73,29 +74,31 @@ class NarrowTable(ABC):
     `level` is the value where cells were left out. Different lines may come from different threads.
     """
 
-    level = 0
-
-    #: Whether it looks for wide values one by one. That takes less time than to find the extremes of a piece.
-    finds_wide_values = False
-
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        self._shape, self._dtype = (lines, length), dtype
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        self._shape, self._dtype, self._level = (lines, length), dtype, level
         self._wide: dict[int, IntArray] = {}
         self._patches: dict[int, Patches] = {}
 
-    def put(self, line: int, start: int, values: IntArray, narrow: bool = False) -> None:
-        """Append values to a line, from position `start` on; `narrow` says that they are known to fit."""
+    def constant(self, value: int, count: int) -> NarrowValues:
+        """The same value `count` times, which must fit, for `put`."""
+        return NarrowValues.constant(value, count, self._dtype, self._level)
+
+    def put(self, line: int, start: int, values: NarrowValues) -> None:
+        """Append values of this table's type and level to a line, from position `start` on.
+
+        They may be kept without a copy.
+        """
         if line not in self._wide:
-            if narrow or not (self.finds_wide_values or self._has_wide_values(values)):
+            if not len(values.places) or self._keep_apart(line, start, values):
                 self._keep(line, start, values)
-                return
-            if self._keep_patched(line, start, values):
                 return
             wide = np.empty(self._shape[1], np.int32)
             wide[:start] = patched(self._kept(line, start), line, 0, self._patches)
             self._wide[line] = wide
             self._forget(line)
-        self._wide[line][start : start + len(values)] = values
+        self._wide[line][start : start + len(values.narrow)] = values.whole()
 
     def values(self) -> Any:
         """All lines, which must be complete: an array, or an object that is indexed like one."""
@@ -106,11 +109,8 @@ class NarrowTable(ABC):
             table[line] = self._wide[line] if line in self._wide else self._kept(line, self._shape[1])
         return table
 
-    def _has_wide_values(self, values: IntArray) -> bool:
-        return narrowest(values).itemsize > self._dtype.itemsize
-
-    def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
-        """Append values of which some may not fit. Returns whether it was done."""
+    def _keep_apart(self, line: int, start: int, values: NarrowValues) -> bool:
+        """Keep the wide values of a piece apart, if this table does so. Returns whether it was done."""
         return False
 
     def _forget(self, line: int) -> None:
@@ -118,7 +118,9 @@ class NarrowTable(ABC):
         self._patches.pop(line, None)
 
     @abstractmethod
-    def _keep(self, line: int, start: int, values: IntArray) -> None: ...
+    def _keep(self, line: int, start: int, values: NarrowValues) -> None:
+        """Append the narrow values of a piece."""
+        ...
 
     @abstractmethod
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
@@ -132,12 +134,14 @@ class NarrowTable(ABC):
 class PlainTable(NarrowTable):
     """Keeps values in a plain array."""
 
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        super().__init__(lines, length, dtype)
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        super().__init__(lines, length, dtype, level)
         self._table = np.empty((lines, length), dtype)
 
-    def _keep(self, line: int, start: int, values: IntArray) -> None:
-        self._table[line, start : start + len(values)] = values
+    def _keep(self, line: int, start: int, values: NarrowValues) -> None:
+        self._table[line, start : start + len(values.narrow)] = values.narrow
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         return self._table[line, :stop]
@@ -153,8 +157,10 @@ class DeflatingTable(NarrowTable):
     them. If the buffer is corrupted before it is deflated, reading the block fails.
     """
 
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        super().__init__(lines, length, dtype)
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        super().__init__(lines, length, dtype, level)
         block = min(
             length, max(_MIN_BLOCK_LENGTH, min(hdf5_filters.BLOCK_LENGTH, -(-length // _BLOCKS_PER_LINE)))
         )
@@ -162,14 +168,14 @@ class DeflatingTable(NarrowTable):
         self._open_blocks = np.empty((lines, block), dtype)
         self._crcs = [0] * lines
 
-    def _keep(self, line: int, start: int, values: IntArray) -> None:
+    def _keep(self, line: int, start: int, values: NarrowValues) -> None:
         block, values_so_far, end = self.deflated.length, self._open_blocks[line], self._shape[1]
-        narrow = values.astype(self._dtype)
+        narrow = values.narrow
         taken = 0
-        while taken < len(values):
+        while taken < len(narrow):
             at = (start + taken) % block
-            count = min(block - at, len(values) - taken)
-            piece = narrow[taken : taken + count]
+            count = min(block - at, len(narrow) - taken)
+            piece = np.ascontiguousarray(narrow[taken : taken + count])
             crc = checksum(piece, self._crcs[line] if at else 0)
             values_so_far[at : at + count] = piece
             taken += count
@@ -271,20 +277,14 @@ def stored_form(values: Any) -> tuple[Any, NDArray[np.int64]]:
 class _KeepsWideApart(NarrowTable):
     """Keeps wide values apart where a piece of a line has only few of them."""
 
-    finds_wide_values = True
-
-    def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
-        narrow = values.astype(self._dtype)
-        places = np.flatnonzero(narrow != values)
-        if len(places) > max(_PATCHES, _PATCHED_SHARE * len(values)):
+    def _keep_apart(self, line: int, start: int, values: NarrowValues) -> bool:
+        if len(values.places) > max(_PATCHES, _PATCHED_SHARE * len(values.narrow)):
             return False
-        self._keep(line, start, narrow)
-        if not len(places):
-            return True
-        before, wide_before = self._patches.get(line, (places[:0], values[:0]))
-        self._patches[line] = (
-            np.concatenate([before, start + places]), np.concatenate([wide_before, values[places]])
-        )  # fmt: skip
+        patches = start + values.places, values.wide
+        if line in self._patches:
+            before = self._patches[line]
+            patches = np.concatenate([before[0], patches[0]]), np.concatenate([before[1], patches[1]])
+        self._patches[line] = patches
         return True
 
     def values(self) -> Any:
@@ -329,28 +329,24 @@ class BandArray:
 class BandTable(_KeepsWideApart):
     """Keeps the stretches of lines that are not level in plain arrays, and wide values apart."""
 
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        super().__init__(lines, length, dtype)
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        super().__init__(lines, length, dtype, level)
         self._stretches: list[list[Stretch]] = [[] for _ in range(lines)]
 
-    def put(self, line: int, start: int, values: IntArray, narrow: bool = False) -> None:
+    def put(self, line: int, start: int, values: NarrowValues) -> None:
         """See `NarrowTable`. The pieces of a line are joined as soon as it is complete."""
-        super().put(line, start, values, narrow)
-        if start + len(values) == self._shape[1]:
+        super().put(line, start, values)
+        if start + len(values.narrow) == self._shape[1]:
             pieces, spans = self._all(), _spans(self._stretches[line])
             self._stretches[line] = [(begin, pieces[line, begin:end]) for begin, end in spans]
 
-    def _keep(self, line: int, start: int, values: IntArray) -> None:
-        if values.strides == (0,) and (values[:1] == self.level).all():  # one value, repeated, or none
-            return
-        narrow = values.astype(self._dtype, copy=False)
-        if len(narrow) > _FEW:
-            differs = narrow != self.level
-            if not differs.any():
-                return
-            first, stop = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
-            start, narrow = start + first, narrow[first:stop].copy()
-        self._stretches[line].append((start, narrow))
+    def _keep(self, line: int, start: int, values: NarrowValues) -> None:
+        if values.first < values.stop:
+            kept = values.narrow[values.first : values.stop]
+            is_all = len(kept) == len(values.narrow)
+            self._stretches[line].append((start + values.first, kept if is_all else kept.copy()))
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         return self._all()[line, :stop]
@@ -360,7 +356,7 @@ class BandTable(_KeepsWideApart):
         self._stretches[line] = []
 
     def _all(self) -> BandArray:
-        return BandArray(self._shape, self._dtype, self.level, self._stretches)
+        return BandArray(self._shape, self._dtype, self._level, self._stretches)
 
 
 def _spans(stretches: Sequence[Stretch]) -> Iterator[tuple[int, int]]:

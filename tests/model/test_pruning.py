@@ -18,6 +18,7 @@ from longalign.model.pruning import (
     limits_at,
     table_length,
 )
+from longalign.phases.packing import pack
 from longalign.store import codec
 from longalign.testing.inputs import generators
 
@@ -155,7 +156,7 @@ def packed_edge(edge, rng):
     h = np.concatenate([rng.integers(-20, 20, before), edge.h]).astype(np.int32)
     if rng.integers(2):
         h[rng.random(len(h)) < 0.3] = CLIFF
-    line = codec.pack([1], [Boundary(h, h - 1)])
+    line = pack([1], [Boundary(h, h - 1)])
     return line.part(1, int(before), len(h) - 1)
 
 

@@ -16,6 +16,7 @@ from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.phases import meeting
 from longalign.phases.halves import cut_of
 from longalign.phases.meeting import backward_sweep, corner_edges, meetings, reversed_line
+from longalign.phases.packing import pack
 from longalign.phases.problem import Problem, Segment, reachable
 from longalign.phases.recompute import cut_points, recompute
 from longalign.store import codec
@@ -114,7 +115,7 @@ def test_on_a_packed_line_they_meet_where_they_do_on_any_other(both, stride, sta
     total = most(shared, behind)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
-        packed = codec.pack([1], [forward]).part(1, start, len(forward))
+        packed = pack([1], [forward]).part(1, start, len(forward))
         found = found_meetings(packed, behind, State.E, total, ALPHA)
     assert found == all_meetings(shared, behind, State.E, total)
 
@@ -131,7 +132,7 @@ def test_a_packed_line_is_unpacked_around_the_meeting_only(monkeypatch, place):
     monkeypatch.setattr(
         codec.PackedEdge, "cells", lambda edge, *span: unpacked.append(span) or cells(edge, *span)
     )
-    packed = codec.pack([1], [forward]).part(1, 0, 100_000)
+    packed = pack([1], [forward]).part(1, 0, 100_000)
     assert found_meetings(packed, backward, State.E, 1_000_077, ALPHA) == {(place, State.H)}
     assert len(unpacked) <= 4
     assert all(stop - start <= codec.ANCHOR_STRIDE for start, stop in unpacked)

@@ -28,16 +28,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import NEXT_BEST, PAIR, Pair, SmallTiles, problems, small_geometry, using
 
+from longalign.backends.cpu.line_differences import line_differences
 from longalign.errors import StoreError
 from longalign.events import Notice, TileFinished
 from longalign.fasta import read_sequence
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.model.geometry import Grid, Tile
 from longalign.model.mode import LOCAL
+from longalign.model.narrow_values import NarrowValues
 from longalign.model.pruning import KnownBound
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.sequence import Sequence
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.packing import Packer, pack
 from longalign.phases.problem import Problem
 from longalign.run import pipeline
 from longalign.run.spec import RunSpec
@@ -53,7 +56,6 @@ from longalign.store import (
 )
 from longalign.store import files as store_files
 from longalign.store.base import DamagedFile, DamagedTile, NextBest
-from longalign.store.codec import Packer, pack
 from longalign.store.datasets import APART_WORDS, write
 from longalign.store.files import atomic_path, temporary_name
 from longalign.store.manifest import SequenceRecord
@@ -106,6 +108,13 @@ TABLES = (
     line_tables.PlainTable, line_tables.DeflatingTable,
     line_tables.BandTable, line_tables.PatchedDeflatingTable,
 )  # fmt: skip
+
+
+def as_steps(values: np.ndarray) -> NarrowValues:
+    """The values as steps of a line, for a table of bytes."""
+    line = np.cumsum(values, dtype=np.int32)
+    steps, _ = line_differences(np.zeros(1, np.int32), line, line, 0, 1)
+    return steps
 
 
 def same(a: Boundary, b: Boundary) -> bool:
@@ -302,7 +311,7 @@ def test_a_line_in_memory_keeps_what_is_between_long_level_parts_and_no_more(mon
     values[20:30], values[38:40], values[60:70] = 1, 2, 3
     for line, cuts in enumerate(([0, 100], [0, 25, 50, 100])):
         for start, stop in pairwise(cuts):
-            table.put(line, start, values[start:stop])
+            table.put(line, start, as_steps(values[start:stop]))
     whole, in_pieces = table.values().stretches
     assert [(begin, len(part)) for begin, part in whole] == [(20, 50)]
     assert [(begin, len(part)) for begin, part in in_pieces] == [(20, 20), (60, 10)]
@@ -312,13 +321,16 @@ def test_a_line_in_memory_keeps_what_is_between_long_level_parts_and_no_more(mon
     assert table.values().nbytes == 50 + 20 + 10
 
 
-def test_a_constant_piece_is_level_only_if_cells_left_out_have_its_value():
+@pytest.mark.parametrize(
+    "repeated", [np.full, lambda count, value, _: np.broadcast_to(np.int32(value), count)]
+)
+def test_a_constant_piece_is_level_only_if_cells_left_out_have_its_value(repeated):
     packer = Packer([1], np.zeros(1, np.int32), 8, table=line_tables.BandTable, level_gap=5)
-    zeros = np.zeros(4, np.int32)
-    packer.put(0, 0, zeros, zeros - 5)
-    packer.put(0, 4, zeros, zeros - 7)
+    packer.put(0, 0, repeated(4, 0, np.int32), repeated(4, -5, np.int32))
+    packer.put(0, 4, repeated(4, 0, np.int32), repeated(4, -7, np.int32))
     packed = packer.packed()
-    assert [(begin, len(part)) for begin, part in packed.gaps.stretches[0]] == [(4, 4)]
+    assert packed.gaps[0, 0:8].tolist() == [5] * 4 + [7] * 4
+    assert packed.gaps.stretches[0][0][0] == 4
     assert packed.part(1, 0, 8).gap[1:].tolist() == [-5] * 4 + [-7] * 4
 
 
@@ -327,7 +339,7 @@ def test_a_sixteenth_of_a_long_piece_may_be_wide_and_a_line_with_more_is_kept_wh
     for line, count in enumerate((200, 201)):
         values = np.zeros(3_200, np.int32)
         values[:count] = 21_000_000
-        table.put(line, 0, values)
+        table.put(line, 0, as_steps(values))
     kept = table.values()
     assert (set(kept.patches), set(kept.wide)) == ({0}, {1})
     assert (kept[0, 0:3_200] > 0).sum() == 200

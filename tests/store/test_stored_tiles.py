@@ -16,9 +16,9 @@ from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, Boundary
 from longalign.model.geometry import Grid
 from longalign.model.mode import LOCAL
+from longalign.phases.packing import pack
 from longalign.run.damage import drop_damaged
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store, TileRecord
-from longalign.store.codec import pack
 from longalign.store.files import temporary_name
 from longalign.store.layout import TILE_NAME, tile_name
 from longalign.store.manifest import SequenceRecord

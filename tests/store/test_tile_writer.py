@@ -20,10 +20,11 @@ from longalign.errors import InternalError, StoreError
 from longalign.model.boundary import BestCell, Boundary
 from longalign.model.geometry import Grid
 from longalign.model.scoring import NEG_INF
+from longalign.phases.packing import Packer
 from longalign.store import DirectoryStore, Manifest, TileRecord
 from longalign.store import files as store_files
 from longalign.store.base import DamagedTile
-from longalign.store.codec import NO_LINES, Packer
+from longalign.store.codec import NO_LINES
 from longalign.store.line_tables import DeflatingTable
 from longalign.store.manifest import SequenceRecord
 from longalign.store.tile_writer import TileWriter

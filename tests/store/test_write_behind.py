@@ -11,8 +11,8 @@ import pytest
 from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint
 from longalign.model.geometry import Grid
+from longalign.phases.packing import pack
 from longalign.store import MemoryStore, TileRecord
-from longalign.store.codec import pack
 from longalign.store.write_behind import WriteBehind
 
 GRID = Grid((0, 4, 8, 12), (0, 4), (0, 4, 8, 12), (0, 4))

@@ -10,7 +10,7 @@ import pytest
 from longalign.model.boundary import BestCell, Boundary, LinearEdge
 from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
-from longalign.store.codec import pack
+from longalign.phases.packing import pack
 from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
