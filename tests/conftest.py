@@ -20,8 +20,10 @@ pytest.register_assert_rewrite(
 pytest_plugins = ["pytester"]
 
 # Sweeps compile on first use, so a deadline would fail on the first example and pass on the second.
-# "fast" has the same examples every time: what passed once passes again. "thorough" looks for others.
+# "fast" has the same examples every time: what passed once passes again. "quick", for a run without slow
+# tests, has half of them. "thorough" looks for others.
 settings.register_profile("fast", deadline=None, max_examples=30, derandomize=True, print_blob=True)
+settings.register_profile("quick", parent=settings.get_profile("fast"), max_examples=15)
 settings.register_profile("thorough", deadline=None, max_examples=3000)
 # For `tools/mutations.py`, which needs to know which test fails, not the smallest example.
 settings.register_profile(
@@ -36,6 +38,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 # A shell makes its background jobs ignore SIGINT, and their children inherit that; some tests send SIGINT.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run without slow tests is to be short."""
+    if config.option.markexpr == "not slow" and "HYPOTHESIS_PROFILE" not in os.environ:
+        settings.load_profile("quick")
 
 
 def missing_gpu() -> str | None:

@@ -430,11 +430,18 @@ _CUDA_DEVICE = (
 
 _STORE = (
     Fault(
-        "a piece of a line judged level by its ends",
-        "longalign/store/codec.py",
-        "values[0] == values[-1] and (values == values[0]).all()",
-        "values[0] == values[-1]",
-        ("tests/store/test_store.py::test_a_piece_that_is_level_only_at_its_ends",),
+        "a piece of a line that begins without its first step",
+        "longalign/backends/cpu/line_differences.py",
+        "wide_steps, wide_gaps = numba.int32(0), numba.int32(0)\n        previous = before[0]",
+        "wide_steps, wide_gaps = numba.int32(0), numba.int32(0)\n        previous = h[0]",
+        ("tests/store/test_store.py::test_lines_that_come_in_pieces_are_packed_as_whole_ones",),
+    ),
+    Fault(
+        "wide distances of the gap state cut to narrow ones",
+        "longalign/backends/cpu/line_differences.py",
+        "places[count], wide[count] = x, below",
+        "places[count], wide[count] = x, kind(below)",
+        ("tests/store/test_store.py::test_lines_that_come_in_pieces_are_packed_as_whole_ones",),
     ),
     Fault(
         "wide values of a pruned tile not listed",
@@ -452,9 +459,9 @@ _STORE = (
     ),
     Fault(
         "any constant piece of a line taken for cells left out",
-        "longalign/store/line_tables.py",
-        "if values.strides == (0,) and (values[:1] == self.level).all():",
-        "if values.strides == (0,):",
+        "longalign/model/narrow_values.py",
+        "0 if value == level else count",
+        "0",
         ("tests/store/test_store.py::test_a_constant_piece_is_level_only_if_cells_left_out_have_its_value",),
     ),
     Fault(
@@ -473,9 +480,9 @@ _STORE = (
     ),
     Fault(
         "packed lines: anchors off by one",
-        "longalign/store/codec.py",
-        "h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE]",
-        "h[first * ANCHOR_STRIDE - start :: ANCHOR_STRIDE]",
+        "longalign/phases/packing.py",
+        "h[first * codec.ANCHOR_STRIDE - 1 - start :: codec.ANCHOR_STRIDE]",
+        "h[first * codec.ANCHOR_STRIDE - start :: codec.ANCHOR_STRIDE]",
         ("tests/store/test_store.py::test_every_part_of_every_packed_line_comes_back",),
     ),
     Fault(

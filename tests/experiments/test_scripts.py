@@ -22,6 +22,7 @@ def fails(script, *options):
     return done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_folder_without_genomes(tmp_path):
     genomes = "--genomes", tmp_path
     assert fails("golden", *genomes) == f"{tmp_path}/GOLDEN.tsv: no such file"
@@ -35,6 +36,7 @@ def test_no_pair_is_short_enough():
     assert said == f"{data}: no pair of at most 1,000 letters"
 
 
+@pytest.mark.slow
 def test_no_gpu_or_no_genome_for_it(tmp_path):
     assert fails("cuda_sweep", "--genomes", tmp_path, "--pairs", "mito")
     data = ROOT / "tests" / "data"

@@ -477,7 +477,8 @@ def check_each_diagonal(rows, gain, slope, spread, words, most=1 << 30, hills=32
     lines = np.where(want > floor[:, None], want - slope * diagonals, NEVER).max(axis=1)
     assert found.most.tolist() == from_here_on(np.minimum(want.max(axis=1), most))
     assert found.floor.tolist() == from_here_on(np.minimum(floor, most))[::SPACING]
-    assert found.line.tolist() == from_here_on(lines - slope * places[:, 0])[::SPACING]
+    lines = np.maximum(lines - slope * places[:, 0], NEVER)  # no line stays what it is
+    assert found.line.tolist() == from_here_on(lines)[::SPACING]
 
 
 def from_here_on(values):

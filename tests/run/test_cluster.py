@@ -134,7 +134,7 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store, monkeypatch, lost):
     monkeypatch.setattr("longalign.run.bounds.LEAST_CELLS", 0)
     if lost:
@@ -160,6 +160,7 @@ def test_an_end_on_an_edge_and_one_in_any_cell_are_found_in_the_tiles_of_workers
     assert ends[0] == ends[1]
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_workers_sweep_both_strands(cluster, tmp_path):
     events = Events()
@@ -240,6 +241,7 @@ def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_p
     check(run(cluster, tmp_path, Events().append), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_tile_damaged_on_the_way_is_swept_again(cluster, tmp_path, check):
     """Damaged before the workers that have its neighbours read it."""

@@ -130,7 +130,7 @@ def test_both_is_the_better_strand_and_plus_of_equals(
         shutil.rmtree(store.parent)
 
 
-@pytest.mark.parametrize("mode", [LOCAL, GLOBAL])
+@pytest.mark.parametrize("mode", [LOCAL, pytest.param(GLOBAL, marks=pytest.mark.slow)])
 def test_a_cell_of_the_minus_strand_is_traced(tmp_path: Path, mode: str) -> None:
     pair = replace(REPEATED, mode=mode)
     with small_geometry():

@@ -87,6 +87,7 @@ def test_an_aligner_that_refuses_everything_is_noticed():
     assert "no memory is ever enough" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "text"), [(CRASH, "crash: SIGABRT"), (HANG, "hang: no end within 1 seconds")]
 )
@@ -96,6 +97,7 @@ def test_a_case_that_crashes_or_hangs_is_a_failure_and_others_are_run(plant, tex
     assert done.stdout.count(text) == len(repeat_lines(done.stdout)) >= 2
 
 
+@pytest.mark.slow
 def test_no_failure_and_a_report(tmp_path):
     report = tmp_path / "results.json"
     done = campaign(
@@ -109,6 +111,7 @@ def test_no_failure_and_a_report(tmp_path):
     assert results["attacks"]["exactness"]["failures"] == []
 
 
+@pytest.mark.slow
 def test_a_campaign_that_is_stopped_leaves_what_it_has_found(tmp_path):
     report = tmp_path / "results.json"
     stopped = f"{PASSES}\nimport os\ncampaign._REPORT_SECONDS = 0\ncampaign._table = lambda *_: os._exit(7)"

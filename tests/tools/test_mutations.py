@@ -73,8 +73,8 @@ def small(tmp_path, monkeypatch):
             *("    return", "    while True: pass\n    return", "timed out", "the time limit"),
             marks=pytest.mark.slow,
         ),
-        ("# twice", "# thrice", "UNNOTICED", "1 passed"),
-        ("import os", "import no_such_module", "NOT RUN", "1 error"),
+        pytest.param("# twice", "# thrice", "UNNOTICED", "1 passed", marks=pytest.mark.slow),
+        pytest.param("import os", "import no_such_module", "NOT RUN", "1 error", marks=pytest.mark.slow),
     ],
 )
 def test_the_verdict_on_a_fault(small, before, after, verdict, by):
