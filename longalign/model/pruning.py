@@ -170,14 +170,17 @@ class Pruning:
 def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:
     """Whether H somewhere on an edge, with what can be gained from there on, is at least `least`.
 
-    Only stretches whose upper bound of H is high enough are unpacked, neighbouring ones together.
+    Only stretches whose upper bound is high enough are unpacked: the highest one first, which mostly settles
+    it, then neighbouring ones together.
     """
     firsts, highest = edge.stretches()
     lasts = np.append(firsts[1:] - 1, len(edge))
-    may_reach = np.flatnonzero(highest + gain(firsts, lasts) >= least)
+    most = highest + gain(firsts, lasts)
+    may_reach = np.flatnonzero(most >= least)
     if isinstance(edge, LinearEdge) or not len(may_reach):
         return len(may_reach) > 0
-    for together in np.split(may_reach, np.flatnonzero(np.diff(may_reach) > 1) + 1):
+    neighbours = np.split(may_reach, np.flatnonzero(np.diff(may_reach) > 1) + 1)
+    for together in (np.array([most.argmax()]), *neighbours):
         first, last = int(firsts[together[0]]), int(lasts[together[-1]])
         h, _ = edge.cells(first, last + 1)
         cells = np.arange(first, last + 1)
