@@ -720,6 +720,13 @@ _RUN = (
         ("tests/run/test_next_best.py",),
     ),
     Fault(
+        "an alignment that scores too little looked for again",
+        "longalign/run/next_best.py",
+        "if not last.is_empty:\n            assert",
+        "if not last.is_empty and _is_enough(last):\n            assert",
+        ("tests/run/test_next_best.py::test_one_that_scores_too_little_is_not_looked_for_again",),
+    ),
+    Fault(
         "alignment not scored again before it is returned",
         "longalign/run/outcome.py",
         "    alignment.check()\n",

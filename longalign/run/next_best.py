@@ -27,7 +27,7 @@ from longalign.store import MemoryStore, Piece, Store
 from longalign.store.base import NONE_FOUND, FoundPath, NextBest
 from longalign.store.files import NotWritten
 
-#: Runs the three phases over a lattice, phase 1 with this tile step.
+#: Runs the three phases over a lattice, phase 1 with this tile step, for an alignment of any score.
 RunRound = Callable[[StoreLattice, ChangedTiles], Outcome]
 
 
@@ -37,8 +37,9 @@ def next_best(
     """The outcomes after `first`, in decreasing score: fewer than its spec asks for if there are no more.
 
     `lattice` is that of `first`, complete. The lattices of the others are kept in memory. They share the
-    records of unchanged tiles. Each alignment is kept in the store of `first`. Those that are there already
-    are not computed again.
+    records of unchanged tiles. Each alignment is kept in the store of `first`, and so is one that scores less
+    than is asked for, so that a resumed run does not look for it again. Those that are there already are not
+    computed again.
     """
     spec, store = first.spec, lattice.store
     if spec.top == 1 or first.alignment is None or first.is_empty:
@@ -46,32 +47,40 @@ def next_best(
     stored = read_or(store.get_next_best, NONE_FOUND, emit)
     found = [_outcome(first, one) for one in stored.paths[: spec.top - 1]]
     pairs = _pairs_of([first, *found])
-    enough = [one for one in found if spec.min_score is None or one.score >= spec.min_score]
+    enough = [one for one in found if _is_enough(one)]
     if stored.are_all or len(enough) < len(found):
         return tuple(enough)
     paths, is_kept = [*stored.paths], True
     for last in islice(_rounds(lattice, pairs, run_round), spec.top - 1 - len(found)):
         if not last.is_empty:
-            if last.alignment is None:  # it scores less than is asked for
-                break
-            found.append(last)
+            assert last.alignment is not None
             paths.append(FoundPath(last.end, Piece(*last.alignment.runs)))
         is_kept = is_kept and _keep(store, NextBest(paths, last.is_empty), emit)
+        if last.is_empty or not _is_enough(last):
+            break
+        found.append(last)
     return tuple(found)
+
+
+def _is_enough(found: Outcome) -> bool:
+    """Whether an alignment scores as much as its spec asks for."""
+    least = found.spec.min_score
+    return least is None or found.score >= least
 
 
 def _rounds(lattice: StoreLattice, pairs: ExcludedPairs, run_round: RunRound) -> Iterator[Outcome]:
     """The best outcome without `pairs`, then that without its own pairs as well, and so on.
 
-    The last one has no alignment, or an empty one.
+    The last one is empty.
     """
     while True:
         changed = ChangedTiles(lattice)
         lattice = replace(lattice, problem=replace(lattice.problem, excluded=pairs), store=MemoryStore())
         last = run_round(lattice, changed)
         yield last
-        if last.alignment is None or last.is_empty:
+        if last.is_empty:
             return
+        assert last.alignment is not None
         pairs |= ExcludedPairs.of(last.alignment)
 
 

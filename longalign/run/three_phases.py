@@ -149,8 +149,10 @@ def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emi
     able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
 
     def run_round(lattice: StoreLattice, changed: ChangedTiles) -> Outcome:
-        side = Side(first.spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)
-        return run_phases([side], replace(resources, backends=able), Recorder(emit))
+        spec = replace(first.spec, min_score=None)
+        side = Side(spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)
+        found = run_phases([side], replace(resources, backends=able), Recorder(emit))
+        return replace(found, spec=first.spec)
 
     return first.followed_by(next_best(first, sides[0].lattice, run_round, emit))
 

@@ -310,6 +310,18 @@ def test_stored_alignments_that_score_too_little_are_not_taken(tmp_path, monkeyp
     assert not rounds
 
 
+def test_one_that_scores_too_little_is_not_looked_for_again(tmp_path, monkeypatch):
+    few = partial(stored_run, tmp_path / "s", 5, pair=REPEATED)
+    rounds = counted(monkeypatch)
+    enough = paths(few(min_score=28))
+    assert [score for score, *_ in enough] == [43, 28, 28]
+    assert len(rounds) == 3  # the last one has found too little
+    assert paths(few(min_score=28)) == enough
+    assert len(rounds) == 3
+    assert [score for score, *_ in paths(few())] == [43, 28, 28, 3, 3]
+    assert len(rounds) == 4  # it was kept, and there is one more
+
+
 def test_alignments_whose_file_is_damaged_are_found_again(tmp_path, monkeypatch):
     all_four = paths(stored_run(tmp_path / "s", 4))
     file = tmp_path / "s" / "next_best.h5"
