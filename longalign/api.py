@@ -258,7 +258,7 @@ def best_alignments(
     There are `count` of them in the order of decreasing scores, or fewer if no more have a positive score, or
     one of at least `min_score`. Each is the best one that uses no letter pair of those before it (M. S.
     Waterman and M. Eggert, J. Mol. Biol. 197:723, 1987). The other parameters and the errors are those of
-    `align`. A store keeps the lattice of the first alignment; `resume` finds the others again.
+    `align`. A store keeps the alignments that were found, and the lattice of the first one.
     """
     count = _whole_number("count", count, 1)
     spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)

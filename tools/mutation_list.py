@@ -148,6 +148,16 @@ _CPU = (
 
 _PRUNING = (
     Fault(
+        "an edge not unpacked first where its bound is highest",
+        "longalign/model/pruning.py",
+        "    if len(may_reach) > 1:\n",
+        "    if len(may_reach) > 1_000:\n",
+        (
+            "tests/model/test_pruning.py::"
+            "test_an_edge_is_unpacked_first_where_its_bound_is_highest_and_nowhere_twice",
+        ),
+    ),
+    Fault(
         "pruning: a tie with the bound is left out",
         "longalign/model/pruning.py",
         "return highest + gain + gap_open >= bound",
@@ -430,10 +440,10 @@ _CUDA_DEVICE = (
 
 _STORE = (
     Fault(
-        "a piece of a line that begins without its first step",
-        "longalign/backends/cpu/line_differences.py",
-        "wide_steps, wide_gaps = numba.int32(0), numba.int32(0)\n        previous = before[0]",
-        "wide_steps, wide_gaps = numba.int32(0), numba.int32(0)\n        previous = h[0]",
+        "a piece of a line whose first step does not begin in the piece before",
+        "longalign/phases/packing.py",
+        "self._last[line], self._filled[line] = h[-1], start + len(h)",
+        "self._filled[line] = start + len(h)",
         ("tests/store/test_store.py::test_lines_that_come_in_pieces_are_packed_as_whole_ones",),
     ),
     Fault(

@@ -157,8 +157,8 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="K",
         help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
-        "positions of those before it (Waterman and Eggert 1987); with --store, a run that is resumed finds "
-        "all but the first one again (default: 1)",
+        "positions of those before it (Waterman and Eggert 1987); a run that is resumed goes on after those "
+        "that its store holds (default: 1)",
     )
     group.add_argument(
         "--min-score",

@@ -16,8 +16,8 @@ class NarrowValues(NamedTuple):
     - `narrow` (n,): the values, modulo 2 to the power of the bits of these signed integers
     - `places` (k,) int64: the positions of the values that do not fit, in increasing order
     - `wide` (k,) int32: these values
-    - `first`, `stop`: all values of `narrow` outside of first..stop - 1 are the level value, which cells that
-      were left out have
+    - `first`, `stop`: all values of `narrow` outside of first..stop - 1 are the level value, which is that of
+      cells that were left out
     """
 
     narrow: NDArray[np.signedinteger[Any]]
@@ -30,7 +30,7 @@ class NarrowValues(NamedTuple):
     def constant(
         cls, value: int, count: int, dtype: np.dtype[np.signedinteger[Any]], level: int
     ) -> NarrowValues:
-        """The same value `count` times, in no memory. It must fit `dtype`."""
+        """The same value `count` times, kept once. It must fit `dtype`."""
         values = np.broadcast_to(dtype.type(value), count)
         return cls(values, _NO_PLACES, _NOT_WIDE, 0, 0 if value == level else count)
 

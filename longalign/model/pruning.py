@@ -170,8 +170,8 @@ class Pruning:
 def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:
     """Whether H somewhere on an edge, with what can be gained from there on, is at least `least`.
 
-    Only stretches whose upper bound is high enough are unpacked: the highest one first, which mostly settles
-    it, then neighbouring ones together.
+    Only stretches whose upper bound is high enough are unpacked. If there are several, the one with the
+    highest bound comes first, which mostly settles it; then neighbouring ones are unpacked together.
     """
     firsts, highest = edge.stretches()
     lasts = np.append(firsts[1:] - 1, len(edge))
@@ -180,7 +180,9 @@ def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:
     if isinstance(edge, LinearEdge) or not len(may_reach):
         return len(may_reach) > 0
     neighbours = np.split(may_reach, np.flatnonzero(np.diff(may_reach) > 1) + 1)
-    for together in (np.array([most.argmax()]), *neighbours):
+    if len(may_reach) > 1:
+        neighbours.insert(0, np.array([most.argmax()]))
+    for together in neighbours:
         first, last = int(firsts[together[0]]), int(lasts[together[-1]])
         h, _ = edge.cells(first, last + 1)
         cells = np.arange(first, last + 1)

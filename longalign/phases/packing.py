@@ -24,7 +24,7 @@ class Packer:
     `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
     lines may come from different threads. `table` keeps the differences: a `DeflatingTable` deflates complete
     blocks at once, which suits lines that go to a file; see `line_tables` for others. `level_gap` is H minus
-    the gap state where cells were left out.
+    the gap state where cells were left out, and must fit `width` bytes.
     Differences are expected to fit `width` bytes (see `Scoring.difference_bytes`); wider ones are packed
     correctly, but take more time and memory.
     """
@@ -58,7 +58,7 @@ class Packer:
         return {name: table.deflated for name, table in tables.items() if isinstance(table, DeflatingTable)}
 
     def put(self, line: int, start: int, h: IntArray, gap: IntArray) -> None:
-        """See `LineSink`: H and the gap state, int32 of equal length."""
+        """See `LineSink`: H and the gap state, int32 of equal length, at least one cell."""
         if start != self._filled[line]:
             raise InternalError(f"line {line}: cells from {start} on came after {self._filled[line]} cells")
         if _is_repeated(h) and _is_repeated(gap) and (below := int(h[0]) - int(gap[0])) in self._narrow:

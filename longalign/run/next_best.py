@@ -27,7 +27,7 @@ from longalign.store import MemoryStore, Piece, Store
 from longalign.store.base import NONE_FOUND, FoundPath, NextBest
 from longalign.store.files import NotWritten
 
-#: Runs the three phases over a lattice, phase 1 with this tile step, for an alignment of any score.
+#: Runs the three phases over a lattice, phase 1 with this tile step. Ignores `min_score`.
 RunRound = Callable[[StoreLattice, ChangedTiles], Outcome]
 
 
@@ -71,7 +71,7 @@ def _is_enough(found: Outcome) -> bool:
 def _rounds(lattice: StoreLattice, pairs: ExcludedPairs, run_round: RunRound) -> Iterator[Outcome]:
     """The best outcome without `pairs`, then that without its own pairs as well, and so on.
 
-    The last one is empty.
+    If nothing more aligns, the last one is empty.
     """
     while True:
         changed = ChangedTiles(lattice)

@@ -27,7 +27,7 @@ class RunSpec:
     `trace_cell`. The `query` is held on its `strand`; for "both", `sides` gives a run for each strand.
 
     In local mode, `top` > 1 asks for that many alignments on one strand, no two of which use the same letter
-    pair. No alignment with a score below `min_score`, in the units that the user gave, is computed.
+    pair. No alignment with a score below `min_score`, in the units that the user gave, is returned.
 
     With `prune` "auto", cells that no optimal alignment visits are left out where that can be proved.
 

@@ -148,8 +148,9 @@ def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emi
 
     able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
 
+    spec = replace(first.spec, min_score=None)
+
     def run_round(lattice: StoreLattice, changed: ChangedTiles) -> Outcome:
-        spec = replace(first.spec, min_score=None)
         side = Side(spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)
         found = run_phases([side], replace(resources, backends=able), Recorder(emit))
         return replace(found, spec=first.spec)

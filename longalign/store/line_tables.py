@@ -280,7 +280,7 @@ class _KeepsWideApart(NarrowTable):
     def _keep_apart(self, line: int, start: int, values: NarrowValues) -> bool:
         if len(values.places) > max(_PATCHES, _PATCHED_SHARE * len(values.narrow)):
             return False
-        patches = start + values.places, values.wide
+        patches = start + values.places, values.wide.copy()  # not all of the array that this is a view of
         if line in self._patches:
             before = self._patches[line]
             patches = np.concatenate([before[0], patches[0]]), np.concatenate([before[1], patches[1]])

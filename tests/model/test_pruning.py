@@ -13,6 +13,7 @@ from longalign.model.pruning import (
     SPACING,
     Pruning,
     SideGains,
+    any_reaches,
     gain_within,
     is_needed,
     limits_at,
@@ -148,6 +149,21 @@ def test_packed_edges_need_not_be_unpacked_as_a_whole(rectangle, stride, rng):
         best = highest(*packed, query, target, gap_open)
         assert Pruning(best, query, target).needs(*packed, gap_open)
         assert not Pruning(best + 1, query, target).needs(*packed, gap_open)
+
+
+def test_an_edge_is_unpacked_first_where_its_bound_is_highest_and_nowhere_twice(monkeypatch):
+    h = (1_000_000 - 2 * np.abs(np.arange(100_001) - 50_000)).astype(np.int32)
+    edge = pack([1], [Boundary(h, h - 1)]).part(1, 0, 100_000)
+    unpacked = []
+    cells = codec.PackedEdge.cells
+    monkeypatch.setattr(
+        codec.PackedEdge, "cells", lambda edge, *span: unpacked.append(span) or cells(edge, *span)
+    )
+    for least, reaches in ((960_000, True), (1_000_000, True), (1_000_001, False)):
+        unpacked.clear()
+        assert any_reaches(edge, lambda first, last: 0 * first, least) == reaches
+        [(start, stop)] = unpacked
+        assert start <= 50_000 < stop <= start + codec.ANCHOR_STRIDE
 
 
 def packed_edge(edge, rng):

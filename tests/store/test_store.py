@@ -329,8 +329,7 @@ def test_a_constant_piece_is_level_only_if_cells_left_out_have_its_value(repeate
     packer.put(0, 0, repeated(4, 0, np.int32), repeated(4, -5, np.int32))
     packer.put(0, 4, repeated(4, 0, np.int32), repeated(4, -7, np.int32))
     packed = packer.packed()
-    assert packed.gaps[0, 0:8].tolist() == [5] * 4 + [7] * 4
-    assert packed.gaps.stretches[0][0][0] == 4
+    assert [(begin, len(part)) for begin, part in packed.gaps.stretches[0]] == [(4, 4)]
     assert packed.part(1, 0, 8).gap[1:].tolist() == [-5] * 4 + [-7] * 4
 
 

@@ -1,7 +1,7 @@
 """The differences by which the values of a line are kept: from cell to cell, and from the gap state to H.
 
-Each function here passes once over a piece of a line, without the GIL. The same in NumPy takes a dozen calls.
-Each of them takes the GIL twice, and threads that pack lines would wait for it longer than they work.
+The kernels run without the GIL. The same in NumPy takes a dozen calls. Each of them releases the GIL and
+takes it again, and threads that pack lines would wait for it longer than they work.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 
 from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
+from longalign.errors import InternalError
 from longalign.model.boundary import IntArray
 from longalign.model.narrow_values import NarrowValues
 
 #: The integer types of differences, by their width in bytes.
 _TYPES = {1: numba.int8, 2: numba.int16, 4: numba.int32}
 
-#: What the first function finds for each kind of difference: the number of wide ones, and the ends of the
+#: What `narrow_differences` finds for each kind of difference: the number of wide ones, and the ends of the
 #: stretch outside of which all have the level value.
 _WIDE, _FIRST, _STOP = range(3)
 
@@ -32,8 +33,11 @@ def line_differences(
     """The steps of H, and H minus the gap state, modulo 2^32, in integers of `width` bytes (1, 2 or 4).
 
     `before` (1,) is H before the first cell; `h` and `gap` (n,) are int32. The level step is 0, and the level
-    distance of the gap state is `level_gap`.
+    distance of the gap state is `level_gap`. Raises InternalError if the lengths differ, or if the values
+    change meanwhile.
     """
+    if len(h) != len(gap):
+        raise InternalError(f"a line has H in {len(h)} cells, and the gap state in {len(gap)}")
     # The kernels take no other kinds of arrays.
     h, gap = (np.require(values, np.int32, ["C", "W"]) for values in (h, gap))
     narrow = [np.empty(len(h), f"i{width}") for _ in range(2)]
@@ -41,25 +45,28 @@ def line_differences(
     _narrower(width)(before, h, gap, level_gap, *narrow, found)
     (wide_steps, *step_ends), (wide_gaps, *gap_ends) = found.tolist()
     places, wide = np.empty(wide_steps + wide_gaps, np.int64), np.empty(wide_steps + wide_gaps, np.int32)
-    if len(places):
-        _lister(width)(before, h, gap, places, wide)
+    if len(places) and _lister(width)(before, h, gap, places, wide) != len(places):
+        raise InternalError("the values of a line have changed while they were packed")
     steps = NarrowValues(narrow[0], places[:wide_steps], wide[:wide_steps], *step_ends)
     return steps, NarrowValues(narrow[1], places[wide_steps:], wide[wide_steps:], *gap_ends)
 
 
 def load_kernels(width: int) -> None:
     """Compile now what `line_differences` needs for this width."""
-    _narrower(width)
-    _lister(width)
+    for kernel in _kernels(width):
+        kernel.load()
 
 
 def kernels() -> list[Kernel]:
     """What is compiled here."""
-    return [
-        Kernel(f"{name}, {width} bytes", partial(get, width))
-        for name, get in (("differences of lines", _narrower), ("wide differences", _lister))
-        for width in _TYPES
-    ]
+    return [kernel for width in _TYPES for kernel in _kernels(width)]
+
+
+def _kernels(width: int) -> list[Kernel]:
+    narrower = Kernel(f"differences of lines, {width} bytes", partial(_narrower, width))
+    if width == 4:  # no difference is too wide
+        return [narrower]
+    return [narrower, Kernel(f"wide differences, {width} bytes", partial(_lister, width))]
 
 
 def _make_narrower(kind: Any) -> Callable[..., None]:
@@ -90,21 +97,25 @@ def _make_narrower(kind: Any) -> Callable[..., None]:
     return narrow_differences
 
 
-def _make_lister(kind: Any) -> Callable[..., None]:
-    def list_wide(before: Any, h: Any, gap: Any, places: Any, wide: Any) -> None:
+def _make_lister(kind: Any) -> Callable[..., int]:
+    def list_wide(before: Any, h: Any, gap: Any, places: Any, wide: Any) -> int:
+        """Returns the number of wide differences: more than fit the arrays if the values have changed."""
         count = 0
         previous = before[0]
         for x in range(len(h)):
             step = numba.int32(h[x] - previous)
             previous = h[x]
             if kind(step) != step:
-                places[count], wide[count] = x, step
+                if count < len(places):
+                    places[count], wide[count] = x, step
                 count += 1
         for x in range(len(h)):
             below = numba.int32(h[x] - gap[x])
             if kind(below) != below:
-                places[count], wide[count] = x, below
+                if count < len(places):
+                    places[count], wide[count] = x, below
                 count += 1
+        return count
 
     return list_wide
 
@@ -120,6 +131,6 @@ def _narrower(width: int) -> Callable[..., None]:
 
 
 @compiled_once
-def _lister(width: int) -> Callable[..., None]:
+def _lister(width: int) -> Callable[..., int]:
     examples = [_LINE, _LINE, _LINE, _NUMBERS, _LINE]
     return compile_entry(_make_lister(_TYPES[width]), f"wide differences, {width} bytes", examples)

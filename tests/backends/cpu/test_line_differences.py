@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longalign.backends.cpu import line_differences as module
 from longalign.backends.cpu.line_differences import line_differences
+from longalign.errors import InternalError
 from longalign.model.narrow_values import NarrowValues
 from longalign.model.scoring import NEG_INF
 
@@ -43,11 +45,29 @@ def check(got: NarrowValues, want: np.ndarray, width: int, level: int) -> None:
 
 
 @given(lines(), st.sampled_from([1, 2, 4]), st.integers(-9, 9))
-def test_they_are_those_of_numpy(line, width, level_gap):
+def test_differences_are_those_of_numpy(line, width, level_gap):
     h, gap = line
     steps, gaps = line_differences(h[:1], h[1:], gap, level_gap, width)
     check(steps, h[1:] - h[:-1], width, 0)
     check(gaps, h[1:] - gap, width, level_gap)
+
+
+def test_values_of_different_lengths_are_refused():
+    with pytest.raises(InternalError, match="a line has H in 8 cells, and the gap state in 4"):
+        line_differences(np.zeros(1, np.int32), np.zeros(8, np.int32), np.zeros(4, np.int32), 0, 1)
+
+
+def test_values_that_change_meanwhile_are_refused_and_nothing_is_written_beyond_the_list(monkeypatch):
+    h, gap = np.zeros(100, np.int32), np.zeros(100, np.int32)
+    gap[3] = 1_000
+    lister = module._lister(1)
+
+    def list_others(before, h, gap, *found):
+        return lister(before, h, gap - 1_000, *found)
+
+    monkeypatch.setattr(module, "_lister", lambda width: list_others)
+    with pytest.raises(InternalError, match="have changed while they were packed"):
+        line_differences(np.zeros(1, np.int32), h, gap, 0, 1)
 
 
 @pytest.mark.parametrize("length", [31, 32, 33, 4_097, 100_000])
