@@ -733,7 +733,7 @@ _RUN = (
         "an alignment that scores too little looked for again",
         "longalign/run/next_best.py",
         "if not last.is_empty:\n            assert",
-        "if not last.is_empty and _is_enough(last):\n            assert",
+        "if not last.is_empty and spec.scoring.reaches(last.end.value, spec.min_score):\n            assert",
         ("tests/run/test_next_best.py::test_one_that_scores_too_little_is_not_looked_for_again",),
     ),
     Fault(

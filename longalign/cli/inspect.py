@@ -140,10 +140,11 @@ def _inspect_one(path: Path) -> dict[str, Any]:
     left_out = store.get_left_out() if sound(store.get_left_out) else set()
     cells_left_out = sum(grid.tile(*place).cells for place in left_out) + sum(left_out_inside)
     cells_done = sum(tile.cells for tile in done) - sum(left_out_inside)
+    is_enough = partial(manifest.scoring.reaches, least=manifest.min_score)
     below_min_score = False
     if manifest.min_score is not None and cells_done + cells_left_out == grid.cells:
         with suppress(DamagedFile):
-            below_min_score = manifest.scoring.unscaled(_end_value(store, left_out)) < manifest.min_score
+            below_min_score = not is_enough(_end_value(store, left_out))
     waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
     pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
@@ -166,7 +167,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "path_complete": complete,
         "pieces": groups,
         "pieces_done": len(pieces),
-        "next_best": len(next_best.paths),
+        "next_best": sum(is_enough(path.end.value) for path in next_best.paths),
         "damaged": damaged,
         "bytes": sum(map(_size, path.rglob("*"))),
     }

@@ -143,6 +143,10 @@ class Scoring:
         """A score in the units that the user gave: an int if `scale` is 1, otherwise a Fraction."""
         return score if self.scale == 1 else Fraction(score, self.scale)
 
+    def reaches(self, value: int, least: Number | None) -> bool:
+        """Whether a scaled score is at least `least`, in the units that the user gave. None is no limit."""
+        return least is None or self.unscaled(value) >= least
+
     def spell(self, score: int) -> str:
         """A scaled score as an exact text in the units that the user gave."""
         return spell(self.unscaled(score))

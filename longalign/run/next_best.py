@@ -47,7 +47,7 @@ def next_best(
     stored = read_or(store.get_next_best, NONE_FOUND, emit)
     found = [_outcome(first, one) for one in stored.paths[: spec.top - 1]]
     pairs = _pairs_of([first, *found])
-    enough = [one for one in found if _is_enough(one)]
+    enough = [one for one in found if spec.scoring.reaches(one.end.value, spec.min_score)]
     if stored.are_all or len(enough) < len(found):
         return tuple(enough)
     paths, is_kept = [*stored.paths], True
@@ -56,16 +56,10 @@ def next_best(
             assert last.alignment is not None
             paths.append(FoundPath(last.end, Piece(*last.alignment.runs)))
         is_kept = is_kept and _keep(store, NextBest(paths, last.is_empty), emit)
-        if last.is_empty or not _is_enough(last):
+        if last.is_empty or not spec.scoring.reaches(last.end.value, spec.min_score):
             break
         found.append(last)
     return tuple(found)
-
-
-def _is_enough(found: Outcome) -> bool:
-    """Whether an alignment scores as much as its spec asks for."""
-    least = found.spec.min_score
-    return least is None or found.score >= least
 
 
 def _rounds(lattice: StoreLattice, pairs: ExcludedPairs, run_round: RunRound) -> Iterator[Outcome]:

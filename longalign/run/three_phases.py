@@ -117,7 +117,7 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
         spec, end, alignment = sides[best].spec, found[best], None
         if len(sides) == 1:
             _advise(sides[0], end, recorder)
-        if spec.command == "align" and _is_high_enough(spec, end):
+        if spec.command == "align" and spec.scoring.reaches(end.value, spec.min_score):
             wait_for_path_kernels()
             alignment = _align(spec, sides[best].lattice, finders[best], backend, recorder)
     return Outcome(
@@ -136,11 +136,6 @@ def _advise(side: Side, end: Waypoint, recorder: Recorder) -> None:
     is_first = len(side.lattice.problem.excluded) == 0
     if is_first and recorder.is_watched and (advice := strand_advice(side.spec, end.value)):
         recorder(Notice(advice))
-
-
-def _is_high_enough(spec: RunSpec, end: Waypoint) -> bool:
-    """Whether the score of the best alignment is one for which the alignment is wanted."""
-    return spec.min_score is None or spec.scoring.unscaled(end.value) >= spec.min_score
 
 
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
