@@ -88,6 +88,27 @@ to the height of the lowest hill, which is then removed.
 
 G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 
+**Runs that match nothing.** Take a run of L target letters, such as N, with which no query letter that has a
+partner may be paired for less than twice the slope, and a diagonal D. On D the run is paired with L rows. Let
+all letters of these have partners. A path that is on diagonal D + x in the first of these rows, and on D + y
+behind the last one, passes n = L - max(0, x) - max(0, -y) letters of the run there, or none if n < 0. It
+passes a letter by a pair, which loses twice the slope, or in a horizontal gap. Say that it has h letters in
+horizontal gaps in these rows and v in vertical ones; h - v = y - x. It pays the slope for each of these, and
+has n - h such pairs or more. All this is least for h = max(0, y - x): one more letter in a horizontal gap
+saves one pair, but takes one more letter in a vertical gap. So beside the slope for |y - x| letters, the path
+loses twice the slope for n - max(0, y - x) letters, if that is above 0.
+
+Take a hill behind the last row whose flat part is the diagonal D + e, |e| <= L. For e >= 0, the most from
+diagonal D + x in the first row on is that of two hills: one at D + L, lower by the slope times L - e, and one
+at D - L + e, lower by the slope times L. (For x >= 0 the first one follows with y = e, for x < 0 the second
+one.) For e < 0 it is the mirror image. A flat part from D + e to D + f gives two hills that are nowhere below
+those of any of its diagonals. Their flat parts are from D + L + min(0, e) to D + L + min(0, f), and from
+D - L + max(0, e) to D - L + max(0, f). They are lower by the slope times L - max(0, f), and L + min(0, e).
+
+Words must not be charged for the same losses. So no word that begins in these rows is charged, nor the last
+one before them, which may extend into them. A path from a row in between does not lose all of that: there the
+bound is the one without the run. The floor bounds paths that end in between, and stays what it is.
+
 **Paths that lag behind.** A path in row i and column j is on diagonal d = j - i. A line that rises by the
 slope from one diagonal to the next, and touches the low side of a hill, is nowhere below this hill. So two
 more numbers are found for row i: the floor, and the height in column 0 of the highest such line. The higher
@@ -132,7 +153,7 @@ from longalign.backends.cpu.absent_words import (
     charge_absent_words,
     letters_present,
 )
-from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
+from longalign.backends.cpu.gain_sums import NO_RUNS, Moves, PathEnd, Runs, sum_gains
 from longalign.backends.cpu.placed_words import charge_placed_words
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
@@ -152,6 +173,9 @@ _CODES = 256
 
 #: Lower than every score and gap cost.
 _IMPOSSIBLE = -(1 << 40)
+
+#: The fewest letters of a run that match nothing. A word less is charged on account of it.
+_LEAST_RUN = 32
 
 #: Each of the two sides gains from as many threads as a pool may have: looking up words waits for memory.
 _THREADS = min(2 * MOST_THREADS, processors())
@@ -232,7 +256,8 @@ class _Letters(NamedTuple):
     equal for a letter of this side and its partner on the other one. They have `bits` bits. A word costs
     `charge`, or `charge_a_letter` for each of its letters if that is less. A charge of 0 means that no word
     costs anything. `moves` are what changes of the diagonal cost if words are charged their least gain,
-    `least_gain`, for each letter.
+    `least_gain`, for each letter. `match_nothing`, bool of shape (256,), are the letters of the other side
+    that form runs: to be paired with one of them costs every letter with a partner twice the slope or more.
     """
 
     gains: NDArray[np.int64]
@@ -243,6 +268,7 @@ class _Letters(NamedTuple):
     charge_a_letter: int
     least_gain: int
     moves: Moves
+    match_nothing: NDArray[np.bool_]
 
     @classmethod
     def of(cls, present: Present, other: Present, scores: Scores, scoring: Scoring) -> _Letters:
@@ -255,7 +281,7 @@ class _Letters(NamedTuple):
         symbols, other_symbols = (np.full(_CODES, NO_SYMBOL, np.uint8) for _ in range(2))
         paired = (best > next_best) & (best > -beta)
         if not paired.any():
-            return cls(gains, symbols, other_symbols, 1, 0, 0, 0, Moves.free())
+            return cls(gains, symbols, other_symbols, 1, 0, 0, 0, Moves.free(), np.zeros(_CODES, np.bool_))
         partners, order = np.unique(scores[paired].argmax(axis=1), return_inverse=True)
         symbols[present[paired]] = order
         other_symbols[other[partners]] = range(len(partners))
@@ -269,6 +295,8 @@ class _Letters(NamedTuple):
         drift = np.zeros((2, _CODES), np.int64)
         drift[:, present] = np.minimum(loss, beta + loss_in_gap), np.maximum(-loss, beta - loss_in_gap)
         spread = np.maximum(0, [charge - alpha, charge - least_gain - alpha // 2])
+        match_nothing = np.zeros(_CODES, np.bool_)
+        match_nothing[other] = (best[paired, None] - scores[paired] >= 2 * beta).all(axis=0)
         return cls(
             gains,
             symbols,
@@ -278,6 +306,7 @@ class _Letters(NamedTuple):
             least_gain + beta,
             least_gain,
             Moves(beta, spread, drift),
+            match_nothing,
         )
 
 
@@ -302,4 +331,27 @@ def _gains(
                 codes, letters.symbols, index, other, letters.other_symbols, stretches, *costs, gains, threads
             )
     moves = letters.moves if has_places else Moves.free()
-    return sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, end, gains)
+    runs = _runs(codes, other, letters, stretches) if moves.slope > 0 else NO_RUNS
+    return sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, end, gains, runs)
+
+
+def _runs(codes: Codes, other: Codes, letters: _Letters, stretches: Stretches) -> Runs:
+    """The runs of letters of the other side that match nothing, on the diagonals of stretches before them.
+
+    Left out are short ones, those that letters without partners would be paired with, and those that would
+    overlap in `codes`.
+    """
+    if not letters.match_nothing.any():
+        return NO_RUNS
+    first, end = (
+        np.flatnonzero(np.diff(letters.match_nothing[other], prepend=False, append=False)).reshape(-1, 2).T
+    )
+    before = np.maximum(0, np.searchsorted(stretches[:, 2], first, "right") - 1)
+    shift = stretches[before, 0] - stretches[before, 2]
+    runs = np.stack([first + shift, end + shift, first], axis=1)
+    ends_before = np.maximum.accumulate(np.concatenate([[0], runs[:, 1]]))[:-1]
+    lonely = np.flatnonzero(letters.symbols[codes] == NO_SYMBOL)
+    has_partners = np.searchsorted(lonely, runs[:, 0]) == np.searchsorted(lonely, runs[:, 1])
+    is_inside = (runs[:, 0] >= ends_before) & (runs[:, 1] <= len(codes))
+    chosen: Runs = runs[is_inside & has_partners & (end - first >= _LEAST_RUN)]
+    return chosen
