@@ -351,8 +351,8 @@ _PRUNING = (
     Fault(
         "gains: letters without partners in the rows of a run",
         "longalign/pruning/gains.py",
-        "runs[is_inside & has_partners &",
-        "runs[is_inside &",
+        "runs = runs[runs[:, 1] <= next_lacking]",
+        "",
         (
             "tests/pruning/test_gains.py::test_far_before_a_short_run_the_bound_is_close_and_no_path_gains_more",
         ),

@@ -88,26 +88,31 @@ to the height of the lowest hill, which is then removed.
 
 G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 
-**Runs that match nothing.** Take a run of L target letters, such as N, with which no query letter that has a
-partner may be paired for less than twice the slope, and a diagonal D. On D the run is paired with L rows. Let
-all letters of these have partners. A path that is on diagonal D + x in the first of these rows, and on D + y
-behind the last one, passes n = L - max(0, x) - max(0, -y) letters of the run there, or none if n < 0. It
+**Runs that match nothing.** Take a run of L target letters, such as N, so that every query letter with a
+partner loses at least twice the slope against its letter gain if it is paired with one of them. On a diagonal
+D the run is paired with L rows. Let all letters of these have partners. They gain something then (g > 0), so
+that hills do not drift in these rows. A path that is on diagonal D + x in the first of these rows, and on D +
+y behind the last one, passes n = L - max(0, x) - max(0, -y) letters of the run there, or none if n < 0. It
 passes a letter by a pair, which loses twice the slope, or in a horizontal gap. Say that it has h letters in
 horizontal gaps in these rows and v in vertical ones; h - v = y - x. It pays the slope for each of these, and
 has n - h such pairs or more. All this is least for h = max(0, y - x): one more letter in a horizontal gap
-saves one pair, but takes one more letter in a vertical gap. So beside the slope for |y - x| letters, the path
-loses twice the slope for n - max(0, y - x) letters, if that is above 0.
+saves one pair at most, but takes one more letter in a vertical gap, and both together cost twice the slope.
+So beside the slope for |y - x| letters, the path loses twice the slope for n - max(0, y - x) letters, if that
+is above 0.
 
 Take a hill behind the last row whose flat part is the diagonal D + e, |e| <= L. For e >= 0, the most from
 diagonal D + x in the first row on is that of two hills: one at D + L, lower by the slope times L - e, and one
-at D - L + e, lower by the slope times L. (For x >= 0 the first one follows with y = e, for x < 0 the second
-one.) For e < 0 it is the mirror image. A flat part from D + e to D + f gives two hills that are nowhere below
-those of any of its diagonals. Their flat parts are from D + L + min(0, e) to D + L + min(0, f), and from
-D - L + max(0, e) to D - L + max(0, f). They are lower by the slope times L - max(0, f), and L + min(0, e).
+at D - L + e, lower by the slope times L. For no path is the most higher than with y = e, since the loss
+changes by the slope at most if y changes by one, and the hill falls by it. With y = e, the first one follows
+for x >= 0, and the second one for x < 0. For e < 0 it is the mirror image. A flat part from D + e to D + f
+gives two hills that are nowhere below those of any of its diagonals. Their flat parts are from D + L + min(0,
+e) to D + L + min(0, f), and from D - L + max(0, e) to D - L + max(0, f). They are lower by the slope times L
+- max(0, f), and L + min(0, e).
 
 Words must not be charged for the same losses. So no word that begins in these rows is charged, nor the last
-one before them, which may extend into them. A path from a row in between does not lose all of that: there the
-bound is the one without the run. The floor bounds paths that end in between, and stays what it is.
+one before them, as it may extend into them. A path from a row in between does not lose all of that: there the
+bound is the one without the run and without these words. The floor bounds paths that end in between, and
+stays what it is.
 
 **Paths that lag behind.** A path in row i and column j is on diagonal d = j - i. A line that rises by the
 slope from one diagonal to the next, and touches the low side of a hill, is nowhere below this hill. So two
@@ -146,7 +151,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Kernel
-from longalign.backends.cpu import absent_words, gain_sums, placed_words
+from longalign.backends.cpu import absent_words, gain_sums, letter_runs, placed_words
 from longalign.backends.cpu.absent_words import (
     NO_SYMBOL,
     WordIndex,
@@ -240,7 +245,8 @@ def load_kernels() -> None:
 
 def kernels() -> list[Kernel]:
     """What is compiled for `gains`."""
-    return [*absent_words.kernels(), *placed_words.kernels(), *gain_sums.kernels()]
+    parts = absent_words, placed_words, letter_runs, gain_sums
+    return [kernel for part in parts for kernel in part.kernels()]
 
 
 def _scores(rows: Present, columns: Present, scoring: Scoring) -> Scores:
@@ -330,6 +336,7 @@ def _gains(
             charge_placed_words(
                 codes, letters.symbols, index, other, letters.other_symbols, stretches, *costs, gains, threads
             )
+        del index  # it takes as much memory as all the rest
     moves = letters.moves if has_places else Moves.free()
     runs = _runs(codes, other, letters, stretches) if moves.slope > 0 else NO_RUNS
     return sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, end, gains, runs)
@@ -338,20 +345,19 @@ def _gains(
 def _runs(codes: Codes, other: Codes, letters: _Letters, stretches: Stretches) -> Runs:
     """The runs of letters of the other side that match nothing, on the diagonals of stretches before them.
 
-    Left out are short ones, those that letters without partners would be paired with, and those that would
-    overlap in `codes`.
+    Left out are short ones, those that are paired with letters without partners or with none, and those that
+    would overlap with others in `codes`.
     """
     if not letters.match_nothing.any():
         return NO_RUNS
-    first, end = (
-        np.flatnonzero(np.diff(letters.match_nothing[other], prepend=False, append=False)).reshape(-1, 2).T
-    )
+    first, end = letter_runs.letter_runs(other, letters.match_nothing, _LEAST_RUN)
     before = np.maximum(0, np.searchsorted(stretches[:, 2], first, "right") - 1)
     shift = stretches[before, 0] - stretches[before, 2]
     runs = np.stack([first + shift, end + shift, first], axis=1)
+    runs = runs[(runs[:, 0] >= 0) & (runs[:, 1] <= len(codes))]
+    lacking, lacking_end = letter_runs.letter_runs(codes, letters.symbols == NO_SYMBOL, 1)
+    next_lacking = np.append(lacking, len(codes))[np.searchsorted(lacking_end, runs[:, 0], "right")]
+    runs = runs[runs[:, 1] <= next_lacking]
     ends_before = np.maximum.accumulate(np.concatenate([[0], runs[:, 1]]))[:-1]
-    lonely = np.flatnonzero(letters.symbols[codes] == NO_SYMBOL)
-    has_partners = np.searchsorted(lonely, runs[:, 0]) == np.searchsorted(lonely, runs[:, 1])
-    is_inside = (runs[:, 0] >= ends_before) & (runs[:, 1] <= len(codes))
-    chosen: Runs = runs[is_inside & has_partners & (end - first >= _LEAST_RUN)]
+    chosen: Runs = runs[runs[:, 0] >= ends_before]
     return chosen

@@ -498,9 +498,10 @@ def test_gains_on_each_diagonal_are_as_defined(data):
     check_each_diagonal(rows, gain, slope, spread, words, most, data.draw(st.sampled_from([1, 2, 32, 32])))
 
 
-def most_through_runs(rows, gain, slope, corner, runs, diagonals):
+def most_through_runs(rows, gain, slope, corner, runs, diagonals, free_rows):
     """For each row, the most that a path gains that ends in the corner, by the diagonal that it begins on.
 
+    In the last rows, `free_rows` of them, letters of a vertical gap lose nothing.
     Letter pairs in the rows of a run and in its columns lose twice the slope. Within the rows of a run, paths
     do not know of it.
     """
@@ -511,7 +512,11 @@ def most_through_runs(rows, gain, slope, corner, runs, diagonals):
         inside = [first <= i + d < first + end - begin for begin, end, first in here for d in diagonals]
         lost = dict(zip(diagonals, inside, strict=True)) if here else {}
         known = {
-            d: gain + max(known[d] - 2 * slope * lost.get(d, False), known.get(d - 1, NEVER) - slope)
+            d: gain
+            + max(
+                known[d] - 2 * slope * lost.get(d, False),
+                known.get(d - 1, NEVER) - slope * (i < rows - free_rows),
+            )
             for d in diagonals
         }
         for order in (reversed(diagonals), diagonals):  # changes of the diagonal in this row
@@ -524,15 +529,17 @@ def most_through_runs(rows, gain, slope, corner, runs, diagonals):
     return table[::-1]
 
 
-def check_runs(rows, gain, slope, corner, runs, hills=32):
+def check_runs(rows, gain, slope, corner, runs, hills=32, free_rows=0):
     """No path that ends in the corner gains more, and with one run the bound is exact."""
     moves = Moves(slope, np.zeros(2, np.int64), np.zeros((2, 256), np.int64))
-    letters = np.zeros(rows, np.uint8), np.zeros(256, np.uint8), np.full(256, gain, np.int64)
+    moves.drift[1, 1] = slope
+    codes = (np.arange(rows) >= rows - free_rows).astype(np.uint8)
+    letters = codes, np.zeros(256, np.uint8), np.full(256, gain, np.int64)
     end, no_words = PathEnd(False, True, corner), (np.zeros((0, 3), np.int64), np.zeros(rows + 1, np.int32))
     table = np.array(runs, np.int64).reshape(-1, 3)
     with small(1, hills=hills):
         found = sum_gains(*letters, 1 << 30, moves, no_words[0], end, no_words[1], table)
-    most = most_through_runs(rows, gain, slope, corner, runs, range(-FAR, FAR + 1))
+    most = most_through_runs(rows, gain, slope, corner, runs, range(-FAR, FAR + 1), free_rows)
     want = np.array([[*row.values()] for row in most], np.int64)
     places, diagonals = np.arange(rows + 1)[:, None], np.arange(-FAR, FAR + 1)
     assert (want <= found.at(places, places + diagonals)).all()
@@ -543,17 +550,19 @@ def check_runs(rows, gain, slope, corner, runs, hills=32):
 
 
 @pytest.mark.parametrize("beside", [-4, -3, 0, 2, 5])
-def test_a_run_that_matches_nothing_splits_a_hill(beside):
-    check_runs(30, 1, 2, beside, [(12, 16, 12)])
+@pytest.mark.parametrize("free_rows", [0, 1, 3])
+def test_a_run_that_matches_nothing_splits_a_hill(beside, free_rows):
+    check_runs(30, 1, 2, beside, [(12, 16, 12)], free_rows=free_rows)
 
 
 @given(st.data())
 def test_no_path_through_runs_that_match_nothing_gains_more(data):
     rows, gain, slope = (data.draw(st.integers(1, most)) for most in (40, 3, 3))
-    cuts = data.draw(st.lists(st.integers(0, rows), max_size=6, unique=True).map(sorted))
+    free_rows = data.draw(st.integers(0, min(rows, 8)))
+    cuts = data.draw(st.lists(st.integers(0, rows - free_rows), max_size=6, unique=True).map(sorted))
     runs = [(a, b, a + data.draw(st.integers(-15, 15))) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
     corner, hills = data.draw(st.integers(-15, 15)), data.draw(st.sampled_from([1, 2, 32]))
-    check_runs(rows, gain, slope, corner, runs, hills)
+    check_runs(rows, gain, slope, corner, runs, hills, free_rows)
 
 
 #: A pair with an ambiguous letter costs less than two letters of a gap.
