@@ -105,9 +105,9 @@ diagonal D + x in the first row on is that of two hills: one at D + L, lower by 
 at D - L + e, lower by the slope times L. For no path is the most higher than with y = e, since the loss
 changes by the slope at most if y changes by one, and the hill falls by it. With y = e, the first one follows
 for x >= 0, and the second one for x < 0. For e < 0 it is the mirror image. A flat part from D + e to D + f
-gives two hills that are nowhere below those of any of its diagonals. Their flat parts are from D + L + min(0,
-e) to D + L + min(0, f), and from D - L + max(0, e) to D - L + max(0, f). They are lower by the slope times L
-- max(0, f), and L + min(0, e).
+gives two hills that are nowhere below those of any of its diagonals. The flat part of one is from
+D + L + min(0, e) to D + L + min(0, f), and it is lower by the slope times L - max(0, f). That of the other is
+from D - L + max(0, e) to D - L + max(0, f), and it is lower by the slope times L + min(0, e).
 
 Words must not be charged for the same losses. So no word that begins in these rows is charged, nor the last
 one before them, as it may extend into them. A path from a row in between does not lose all of that: there the
