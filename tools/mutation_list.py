@@ -326,47 +326,6 @@ _PRUNING = (
         ("tests/pruning/test_gains.py::test_the_way_to_the_corner_is_charged",),
     ),
     Fault(
-        "gains: a run that matches nothing lowers a hill twice",
-        "longalign/backends/cpu/gain_sums.py",
-        "height = hills[hill, _HEIGHT] - length",
-        "height = hills[hill, _HEIGHT] - 2 * length",
-        ("tests/pruning/test_gains.py::test_a_run_that_matches_nothing_splits_a_hill",),
-    ),
-    Fault(
-        "gains: the lower hill of a run in a wrong place",
-        "longalign/backends/cpu/gain_sums.py",
-        "upper, lower = diagonal + length, diagonal - length",
-        "upper, lower = diagonal + length, diagonal - 2 * length",
-        ("tests/pruning/test_gains.py::test_a_run_that_matches_nothing_splits_a_hill",),
-    ),
-    Fault(
-        "gains: words charged for what a run has lost",
-        "longalign/backends/cpu/gain_sums.py",
-        "if charges[k] != 0 and is_shared:",
-        "if charges[k] != 0 and is_in_run:",
-        (
-            "tests/pruning/test_gains.py::test_far_before_a_short_run_the_bound_is_close_and_no_path_gains_more",
-        ),
-    ),
-    Fault(
-        "gains: letters without partners in the rows of a run",
-        "longalign/pruning/gains.py",
-        "runs = runs[runs[:, 1] <= next_lacking]",
-        "",
-        (
-            "tests/pruning/test_gains.py::test_far_before_a_short_run_the_bound_is_close_and_no_path_gains_more",
-        ),
-    ),
-    Fault(
-        "gains: letters taken to match nothing that cost less",
-        "longalign/pruning/gains.py",
-        "scores[paired] >= 2 * beta",
-        "scores[paired] >= beta",
-        (
-            "tests/pruning/test_gains.py::test_far_before_a_short_run_the_bound_is_close_and_no_path_gains_more",
-        ),
-    ),
-    Fault(
         "gains: no path may end before the end of a sequence",
         "longalign/backends/cpu/gain_sums.py",
         "least = zero if may_stop else never",

@@ -88,32 +88,6 @@ to the height of the lowest hill, which is then removed.
 
 G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 
-**Runs that match nothing.** Take a run of L target letters, such as N, so that every query letter with a
-partner loses at least twice the slope against its letter gain if it is paired with one of them. On a diagonal
-D the run is paired with L rows. Let all letters of these have partners. They gain something then (g > 0), so
-that hills do not drift in these rows. A path that is on diagonal D + x in the first of these rows, and on D +
-y behind the last one, passes n = L - max(0, x) - max(0, -y) letters of the run there, or none if n < 0. It
-passes a letter by a pair, which loses twice the slope, or in a horizontal gap. Say that it has h letters in
-horizontal gaps in these rows and v in vertical ones; h - v = y - x. It pays the slope for each of these, and
-has n - h such pairs or more. All this is least for h = max(0, y - x): one more letter in a horizontal gap
-saves one pair at most, but takes one more letter in a vertical gap, and both together cost twice the slope.
-So beside the slope for |y - x| letters, the path loses twice the slope for n - max(0, y - x) letters, if that
-is above 0.
-
-Take a hill behind the last row whose flat part is the diagonal D + e, |e| <= L. For e >= 0, the most from
-diagonal D + x in the first row on is that of two hills: one at D + L, lower by the slope times L - e, and one
-at D - L + e, lower by the slope times L. For no path is the most higher than with y = e, since the loss
-changes by the slope at most if y changes by one, and the hill falls by it. With y = e, the first one follows
-for x >= 0, and the second one for x < 0. For e < 0 it is the mirror image. A flat part from D + e to D + f
-gives two hills that are nowhere below those of any of its diagonals. The flat part of one is from
-D + L + min(0, e) to D + L + min(0, f), and it is lower by the slope times L - max(0, f). That of the other is
-from D - L + max(0, e) to D - L + max(0, f), and it is lower by the slope times L + min(0, e).
-
-Words must not be charged for the same losses. So no word that begins in these rows is charged, nor the last
-one before them, as it may extend into them. A path from a row in between does not lose all of that: there the
-bound is the one without the run and without these words. The floor bounds paths that end in between, and
-stays what it is.
-
 **Paths that lag behind.** A path in row i and column j is on diagonal d = j - i. A line that rises by the
 slope from one diagonal to the next, and touches the low side of a hill, is nowhere below this hill. So two
 more numbers are found for row i: the floor, and the height in column 0 of the highest such line. The higher
@@ -151,14 +125,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Kernel
-from longalign.backends.cpu import absent_words, gain_sums, letter_runs, placed_words
+from longalign.backends.cpu import absent_words, gain_sums, placed_words
 from longalign.backends.cpu.absent_words import (
     NO_SYMBOL,
     WordIndex,
     charge_absent_words,
     letters_present,
 )
-from longalign.backends.cpu.gain_sums import NO_RUNS, Moves, PathEnd, Runs, sum_gains
+from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
 from longalign.backends.cpu.placed_words import charge_placed_words
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
@@ -178,9 +152,6 @@ _CODES = 256
 
 #: Lower than every score and gap cost.
 _IMPOSSIBLE = -(1 << 40)
-
-#: The fewest letters of a run that match nothing. A word less is charged on account of it.
-_LEAST_RUN = 32
 
 #: Each of the two sides gains from as many threads as a pool may have: looking up words waits for memory.
 _THREADS = min(2 * MOST_THREADS, processors())
@@ -245,8 +216,7 @@ def load_kernels() -> None:
 
 def kernels() -> list[Kernel]:
     """What is compiled for `gains`."""
-    parts = absent_words, placed_words, letter_runs, gain_sums
-    return [kernel for part in parts for kernel in part.kernels()]
+    return [*absent_words.kernels(), *placed_words.kernels(), *gain_sums.kernels()]
 
 
 def _scores(rows: Present, columns: Present, scoring: Scoring) -> Scores:
@@ -262,8 +232,7 @@ class _Letters(NamedTuple):
     equal for a letter of this side and its partner on the other one. They have `bits` bits. A word costs
     `charge`, or `charge_a_letter` for each of its letters if that is less. A charge of 0 means that no word
     costs anything. `moves` are what changes of the diagonal cost if words are charged their least gain,
-    `least_gain`, for each letter. `match_nothing`, bool of shape (256,), are the letters of the other side
-    that form runs: to be paired with one of them costs every letter with a partner twice the slope or more.
+    `least_gain`, for each letter.
     """
 
     gains: NDArray[np.int64]
@@ -274,7 +243,6 @@ class _Letters(NamedTuple):
     charge_a_letter: int
     least_gain: int
     moves: Moves
-    match_nothing: NDArray[np.bool_]
 
     @classmethod
     def of(cls, present: Present, other: Present, scores: Scores, scoring: Scoring) -> _Letters:
@@ -287,7 +255,7 @@ class _Letters(NamedTuple):
         symbols, other_symbols = (np.full(_CODES, NO_SYMBOL, np.uint8) for _ in range(2))
         paired = (best > next_best) & (best > -beta)
         if not paired.any():
-            return cls(gains, symbols, other_symbols, 1, 0, 0, 0, Moves.free(), np.zeros(_CODES, np.bool_))
+            return cls(gains, symbols, other_symbols, 1, 0, 0, 0, Moves.free())
         partners, order = np.unique(scores[paired].argmax(axis=1), return_inverse=True)
         symbols[present[paired]] = order
         other_symbols[other[partners]] = range(len(partners))
@@ -301,8 +269,6 @@ class _Letters(NamedTuple):
         drift = np.zeros((2, _CODES), np.int64)
         drift[:, present] = np.minimum(loss, beta + loss_in_gap), np.maximum(-loss, beta - loss_in_gap)
         spread = np.maximum(0, [charge - alpha, charge - least_gain - alpha // 2])
-        match_nothing = np.zeros(_CODES, np.bool_)
-        match_nothing[other] = (best[paired, None] - scores[paired] >= 2 * beta).all(axis=0)
         return cls(
             gains,
             symbols,
@@ -312,7 +278,6 @@ class _Letters(NamedTuple):
             least_gain + beta,
             least_gain,
             Moves(beta, spread, drift),
-            match_nothing,
         )
 
 
@@ -336,28 +301,5 @@ def _gains(
             charge_placed_words(
                 codes, letters.symbols, index, other, letters.other_symbols, stretches, *costs, gains, threads
             )
-        del index  # it takes as much memory as all the rest
     moves = letters.moves if has_places else Moves.free()
-    runs = _runs(codes, other, letters, stretches) if moves.slope > 0 else NO_RUNS
-    return sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, end, gains, runs)
-
-
-def _runs(codes: Codes, other: Codes, letters: _Letters, stretches: Stretches) -> Runs:
-    """The runs of letters of the other side that match nothing, on the diagonals of stretches before them.
-
-    Left out are short ones, those that are paired with letters without partners or with none, and those that
-    would overlap with others in `codes`.
-    """
-    if not letters.match_nothing.any():
-        return NO_RUNS
-    first, end = letter_runs.letter_runs(other, letters.match_nothing, _LEAST_RUN)
-    before = np.maximum(0, np.searchsorted(stretches[:, 2], first, "right") - 1)
-    shift = stretches[before, 0] - stretches[before, 2]
-    runs = np.stack([first + shift, end + shift, first], axis=1)
-    runs = runs[(runs[:, 0] >= 0) & (runs[:, 1] <= len(codes))]
-    lacking, lacking_end = letter_runs.letter_runs(codes, letters.symbols == NO_SYMBOL, 1)
-    next_lacking = np.append(lacking, len(codes))[np.searchsorted(lacking_end, runs[:, 0], "right")]
-    runs = runs[runs[:, 1] <= next_lacking]
-    ends_before = np.maximum.accumulate(np.concatenate([[0], runs[:, 1]]))[:-1]
-    chosen: Runs = runs[runs[:, 0] >= ends_before]
-    return chosen
+    return sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, end, gains)

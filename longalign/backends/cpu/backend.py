@@ -37,7 +37,6 @@ from longalign.backends.compilation import polled
 from longalign.backends.cpu import (
     absent_words,
     gain_sums,
-    letter_runs,
     line_differences,
     masked_kernel,
     placed_words,
@@ -173,7 +172,7 @@ class CpuBackend:
             return [self._block_kernel(16, False, local, matrix), *starts, _tracer(matrix)]
         local_kinds = product((8, 16, 32), (True,), (True,), (True, False))
         global_kinds = product((16, 32), (False,), (True, False), (True, False))
-        parts = absent_words, placed_words, letter_runs, gain_sums, masked_kernel, line_differences
+        parts = absent_words, placed_words, gain_sums, masked_kernel, line_differences
         return [
             Kernel("strips", strip_sweep),
             *(self._block_kernel(*kind) for kind in (*local_kinds, *global_kinds)),

@@ -26,14 +26,6 @@ from longalign.model.pruning import SPACING, SideGains
 #: Hills that are kept at a time. If there are more, the floor is raised to the lowest one.
 _MOST_HILLS = 32
 
-#: Runs of letters of the other sequence that match nothing, each on a diagonal: the first place in this
-#: sequence that is paired with the run there, the one after the last, and the first place in the other
-#: sequence; int64 of shape (runs, 3). The places in this sequence are disjoint and in ascending order, and
-#: their letters have partners.
-Runs = NDArray[np.int64]
-
-NO_RUNS: Runs = np.zeros((0, 3), np.int64)
-
 #: The columns of a table of hills.
 _HEIGHT, _LOW, _HIGH = range(3)
 
@@ -77,7 +69,6 @@ def sum_gains(
     stretches: NDArray[np.int64],
     end: PathEnd,
     charges: IntArray,
-    runs: Runs = NO_RUNS,
 ) -> SideGains:
     """The most that can be gained from each place on, at most `most`, in the place of the charges of words.
 
@@ -86,7 +77,7 @@ def sum_gains(
     """
     hills, rows = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
     floor, line = (np.empty(len(codes) // SPACING + 1, np.int32) for _ in range(2))
-    _kernel()(codes, symbols, letter_gains, most, *moves, *end, rows, runs, hills, charges, floor, line)
+    _kernel()(codes, symbols, letter_gains, most, *moves, *end, rows, hills, charges, floor, line)
     return SideGains(charges, floor, line, moves.slope)
 
 
@@ -151,27 +142,6 @@ def _make_sum_gains() -> Callable[..., None]:
         return height
 
     @inline_by_llvm
-    def split_hills(hills: Any, count: Any, floor: Any, length: Any, diagonal: Any) -> Any:
-        """Split each hill whose flat part a run affects. Returns the floor and the number of hills.
-
-        `length` is that of the run, and `diagonal` the one on which it is, both in units.
-        """
-        zero = np.int64(0)
-        for hill in range(count):
-            low, high = hills[hill, _LOW] - diagonal, hills[hill, _HIGH] - diagonal
-            if low < -length or high > length:
-                continue
-            height = hills[hill, _HEIGHT] - length
-            upper, lower = diagonal + length, diagonal - length
-            put(hills, hill, height + max(zero, high), upper + min(zero, low), upper + min(zero, high))
-            if count == hills.shape[0]:
-                floor = max(floor, height - min(zero, low))
-            else:
-                put(hills, count, height - min(zero, low), lower + max(zero, low), lower + max(zero, high))
-                count += 1
-        return floor, count
-
-    @inline_by_llvm
     def line_of(hills: Any, count: Any, here: Any) -> Any:
         """The height of a line at the beginning of the other sequence.
 
@@ -204,7 +174,6 @@ def _make_sum_gains() -> Callable[..., None]:
         at_corner: Any,
         corner: Any,
         stretches: Any,
-        runs: Any,
         hills: Any,
         charges: Any,
         floors: Any,
@@ -214,7 +183,6 @@ def _make_sum_gains() -> Callable[..., None]:
         least = zero if may_stop else never  # what a path gains that ends here
         stop = never  # the most if the path ends before the next word to the right does
         floor, count, row = zero, 0, stretches.shape[0] - 1
-        run, is_shared = runs.shape[0] - 1, False  # whether the next word may share a loss with a run
         if at_corner and slope > 0:
             floor, count = never, add_hill(hills, 0, zero, slope * corner)
         bound, highest_floor, highest_line = zero, floor, line_of(hills, count, slope * letters)
@@ -228,11 +196,7 @@ def _make_sum_gains() -> Callable[..., None]:
                 hills[hill, _HEIGHT] += letter_gains[code]
                 hills[hill, _LOW] += drift[0, code]
                 hills[hill, _HIGH] += drift[1, code]
-            is_in_run = run >= 0 and k < runs[run, 1]
-            is_shared = is_shared or is_in_run
-            if charges[k] != 0 and is_shared:
-                is_shared = is_in_run
-            elif charges[k] != 0:
+            if charges[k] != 0:
                 charge, on, diagonal = np.int64(abs(charges[k])), never, zero
                 if charges[k] < 0:
                     while stretches[row, 0] > k:
@@ -249,10 +213,6 @@ def _make_sum_gains() -> Callable[..., None]:
                 stop = never
             elif symbols[code] == NO_SYMBOL:
                 stop = never
-            if run >= 0 and k == runs[run, 0]:
-                length, diagonal = slope * (runs[run, 1] - k), slope * (runs[run, 2] - k)
-                floor, count = split_hills(hills, count, floor, length, diagonal)
-                run -= 1
             gain = floor
             for hill in range(count):
                 gain = max(gain, hills[hill, _HEIGHT])
@@ -270,6 +230,5 @@ def _kernel() -> Callable[..., None]:
     """The compiled function, from disk if it is there. Thread-safe."""
     codes, numbers, table = np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
     values = np.zeros(1, np.int32)
-    tables = [table] * 3
-    examples = [codes, codes, numbers, 1, 1, numbers, table, True, True, 1, *tables, *[values] * 3]
+    examples = [codes, codes, numbers, 1, 1, numbers, table, True, True, 1, table, table, *[values] * 3]
     return compile_entry(_make_sum_gains(), "sums of gains", examples)
