@@ -151,15 +151,24 @@ class Sequence:
         return np.frombuffer(self.letters[::-1].tobytes().translate(self.alphabet.complement), np.uint8)
 
     def as_query(self) -> Codes:
-        """Codes for the query's side, along the strand: a new uint8 array of shape (length,).
+        """Codes for the query's side, along the strand: uint8 of shape (length,).
 
+        It is the same array each time, so it must not be changed. It can be: compiled kernels take no others.
         A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters. See
         `longalign.model.alphabet` for what a scoring may ask for.
         """
-        return _encode(self.strand_letters, self.alphabet.query_codes)
+        return self._query_codes
 
     def as_target(self) -> Codes:
         """Codes for the target's side, likewise, but that others are 5 in DNA."""
+        return self._target_codes
+
+    @cached_property
+    def _query_codes(self) -> Codes:
+        return _encode(self.strand_letters, self.alphabet.query_codes)
+
+    @cached_property
+    def _target_codes(self) -> Codes:
         return _encode(self.strand_letters, self.alphabet.target_codes)
 
 

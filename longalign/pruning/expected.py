@@ -16,7 +16,7 @@ from longalign.pruning.seeds import LowerBound
 Places = NDArray[np.int64]
 
 #: The most runs of an alignment beside which cells are estimated.
-_MOST_RUNS = 1 << 16
+_MOST_RUNS = 1 << 14
 
 
 def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts_anywhere: bool) -> float:

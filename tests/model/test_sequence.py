@@ -65,7 +65,6 @@ def test_changing_the_array_later_changes_nothing() -> None:
     array = np.frombuffer(b"ACGT", np.uint8).copy()
     sequence = Sequence.from_letters("x", array)
     array[:] = ord("A")
-    sequence.as_query()[:] = 0
     assert text(sequence) == "ACGT"
 
 
@@ -76,7 +75,6 @@ def test_the_minus_strand_is_the_reverse_complement(letters: str) -> None:
     assert sequence.strand_letters.tobytes() == other.letters.tobytes()
     assert (sequence.as_query() == other.as_query()).all()
     assert (sequence.as_target() == other.as_target()).all()
-    sequence.as_query()[:] = 0
     assert (text(sequence), sequence.offset, sequence.sha256) == (
         letters, 7, Sequence.from_letters("x", letters).sha256
     )  # fmt: skip
