@@ -18,6 +18,9 @@ from longalign.system.rationals import Number
 
 IntArray = NDArray[np.int32]
 
+#: The cells of a stretch of a `Boundary`.
+_STRETCH = 1 << 12
+
 
 class State(IntEnum):
     """The state of a path at a cell: see `longalign.model.recurrence`."""
@@ -86,7 +89,8 @@ class Boundary:
 
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """See `Edge`."""
-        return np.zeros(1, np.int64), np.array([self.h.max()], np.int64)
+        starts = np.arange(0, len(self.h), _STRETCH)
+        return starts, np.maximum.reduceat(self.h, starts).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.h) - 1

@@ -49,7 +49,7 @@ def make_publish(config: KernelConfig) -> Any:
                 tickets, lane,
             )  # fmt: skip
         if is_last or np.uint32(start) % np.uint32(REPORT_EVERY * block_rows) == 0:
-            if last_start <= start < rows + last_part_lag:
+            if last_start <= start < strips[strip, work_tables.END]:
                 store_state(state, state_at, lane, opened, e, strip_state)
             begin = strips[strip, work_tables.FIRST_START]
             publish_rows(flags, strips[strip, work_tables.FLAG], np.int32(start - begin), lane)

@@ -27,6 +27,7 @@ from longalign.backends.cuda.device.row_block import LETTER_BYTES, LaneCarry
 from longalign.backends.cuda.device.sync import (
     ALL_LANES,
     POLL_NANOSECONDS,
+    Tagged,
     Values,
     any_missing,
     read_tagged,
@@ -34,7 +35,7 @@ from longalign.backends.cuda.device.sync import (
     untagged,
     write_tagged,
 )
-from longalign.backends.cuda.device.work_tables import high_of, low_of
+from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda
 
 #: The fields of a rectangle that its row blocks need, as in `work_tables`.
@@ -44,6 +45,11 @@ JobParameters = namedtuple("JobParameters", "match mismatch opening extend base_
 #: letter; and the code of the letter a step above, where the high half of a packed number is at work. For a
 #: row outside the rectangle, these are those of the nearest row inside.
 IncomingRow = namedtuple("IncomingRow", "edge code above")
+
+
+#: What a strip has as its left edge: `rows` rows that its left neighbour passes on, and H and the gap state in
+#: all rows below, which are those of cells that were left out.
+LeftEdge = namedtuple("LeftEdge", "rows h gap")
 
 
 @cuda.jit(device=True)
@@ -162,6 +168,20 @@ def _make_read_letters(config: KernelConfig) -> Any:
     return read_letters
 
 
+def make_left_edge(config: KernelConfig) -> Any:
+    """A device function that reads the `LeftEdge` of a strip. In kernels that sweep everything it is not used."""
+    prunes = config.prunes
+
+    @cuda.jit(device=True)
+    def left_edge(strips, strip, jobs, job):
+        if not prunes:
+            return LeftEdge(np.int32(0), np.int32(0), np.int32(0))
+        h, gap = jobs[job, work_tables.LEFT_OUT_H], jobs[job, work_tables.LEFT_OUT_GAP]
+        return LeftEdge(strips[strip, work_tables.LEFT_ROWS], np.int32(h), np.int32(gap))
+
+    return left_edge
+
+
 def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     """Device functions that begin and complete the receipt of a row block's left edge and letters.
 
@@ -170,7 +190,19 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     early, or only some rows (see `KernelConfig.prefetch_edge`).
     """
     loads, nearest = -(-config.block_rows // LANES), _make_nearest(config)
-    read_letters = _make_read_letters(config)
+    read_letters, prunes, to_other = _make_read_letters(config), config.prunes, LANES if loads > 1 else 0
+
+    @cuda.jit(device=True)
+    def known(read, row, left_edge, tag):
+        """What was read for a row, or, if the left neighbour does not pass it on, what is there instead."""
+        if not prunes or row < left_edge.rows:
+            return read
+        return Tagged(pack(left_edge.h, tag), pack(left_edge.gap, tag))
+
+    @cuda.jit(device=True)
+    def both_known(one, other, rows, tag, start, lane, left_edge):
+        row, below = nearest(start, lane, rows), nearest(start, np.int32(lane + to_other), rows)
+        return known(one, row, left_edge, tag), known(other, below, left_edge, tag)
 
     @cuda.jit(device=True)
     def read_edges(column, parameters, rows, start, lane):
@@ -197,17 +229,18 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
         return first, second
 
     @cuda.jit(device=True)
-    def receive(incoming, column, parameters, rows, tag, start, lane, stop):
+    def receive(incoming, column, parameters, rows, tag, start, lane, stop, left_edge):
         """Returns the two rows that `begin` has returned (`incoming`), with `Values` as their edges.
 
         The third result is whether the host has set `stop` while this warp waited. The rows are invalid then.
         """
         first, second = incoming
-        one, other = first.edge, second.edge
+        one, other = both_known(first.edge, second.edge, rows, tag, start, lane, left_edge)
         stopped = False
         while not stopped and any_missing(one, other, tag):
             cuda.nanosleep(POLL_NANOSECONDS)  # leaves the issue slots to other warps
             one, other = read_edges(column, parameters, rows, start, lane)
+            one, other = both_known(one, other, rows, tag, start, lane, left_edge)
             stopped = stop_requested(stop)
         return (
             IncomingRow(untagged(one), first.code, first.above),

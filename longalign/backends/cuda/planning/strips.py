@@ -13,11 +13,15 @@ from longalign.backends.base import Rectangle, SweepJob
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
+from longalign.backends.cuda.planning.needed_rows import needed_rows
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import TOO_MANY_LETTERS
 
 #: The rows of a band that is never interrupted: more than any rectangle has.
 ALL_ROWS = TOO_MANY_LETTERS
+
+#: Strips have all rows of a rectangle unless at most this share of them may be needed.
+_MOST_ROWS = 0.75
 
 
 def count_strips(job: SweepJob, config: KernelConfig) -> int:
@@ -30,7 +34,8 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
     """The strips of each rectangle from left to right, (strips, STRIP_FIELDS) int32.
 
     Every requested column is the right edge of a strip. Between two requested columns all strips have the
-    full width, except that the last one may be narrower. The fields that depend on bands are 0.
+    full width, except that the last one may be narrower. The fields that depend on bands are 0. With kernels
+    that prune, strips have only the rows that may be needed.
     """
     spans = [
         (k, start, end, number if number < len(job.cols) else -1)
@@ -51,7 +56,48 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
     strips[:, work_tables.REQUESTED_COLUMN] = -1
     strips[np.cumsum(counts) - 1, work_tables.REQUESTED_COLUMN] = requested
     strips[:, work_tables.NUMBER] = np.arange(len(job)) - np.searchsorted(job, job)
+    rows = np.array([len(job.query) for job in jobs])[job]
+    strips[:, work_tables.END] = rows + strips[:, work_tables.LAST_PART_LAG]
+    strips[:, work_tables.LEFT_ROWS] = rows
+    if config.prunes:
+        for number, each in enumerate(jobs):
+            _leave_out_rows(strips[slice(*np.searchsorted(job, (number, number + 1)))], each, config)
     return strips
+
+
+def _leave_out_rows(strips: IntArray, job: SweepJob, config: KernelConfig) -> None:
+    """Set the fields of a rectangle's strips that say which rows they have, if they need not have all.
+
+    Otherwise a strip rests while its right neighbour is far behind (see `device.sync`), which is not worth
+    giving up for a few rows.
+    """
+    if job.pruning is None:
+        return
+    column, width, lag = (
+        strips[:, field].astype(np.int64)
+        for field in (work_tables.FIRST_COLUMN, work_tables.WIDTH, work_tables.LAST_PART_LAG)
+    )
+    first, end = needed_rows(job, column, width, config.block_rows)
+    rows = len(job.query)
+    if (end - first).sum() > _MOST_ROWS * rows * len(strips):
+        return
+    has_rows, block = end > first, config.block_rows
+    # The edge that a strip passes on ends with a whole row block.
+    starts = np.where(end < rows, first - (first - end - lag) // block * block, end + lag)
+    strips[:, work_tables.BEGIN] = first
+    strips[:, work_tables.END] = np.where(has_rows, starts, first)
+    strips[1:, work_tables.LEFT_ROWS] = np.where(has_rows, np.minimum(starts - lag, rows), 0)[:-1]
+
+
+def cells_without_rows(strips: IntArray, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of cells of each strip that no part of it sweeps. `rows` is that of its rectangle."""
+    begins, ends, lag, width = (
+        strips[:, field].astype(np.int64)
+        for field in (work_tables.BEGIN, work_tables.END, work_tables.LAST_PART_LAG, work_tables.WIDTH)
+    )
+    above, below = np.maximum(begins - lag, 0), np.maximum(rows - (ends - lag), 0)
+    cells: NDArray[np.int64] = width * np.where(ends > begins, above + below, rows)
+    return cells
 
 
 def excluded_by_strip(
@@ -92,17 +138,17 @@ def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, ba
     the index in this order. NEXT is the flag of the right neighbour in the band, or -1;
     `in_ticket_order` replaces it by a ticket.
     """
-    ends = rows + strips[:, work_tables.LAST_PART_LAG]
     if band_rows >= ALL_ROWS:
-        return _in_one_band(strips, ends)
+        return _in_one_band(strips, rows)
     height = _height(config, band_rows)
     above = strips[:, work_tables.NUMBER].astype(np.int64) * config.slope
-    first_band = above // height
-    bands = (above + ends - 1) // height - first_band + 1
+    begins, ends = (strips[:, field].astype(np.int64) for field in (work_tables.BEGIN, work_tables.END))
+    first_band = (above + begins) // height
+    bands = np.maximum((above + ends - 1) // height - first_band, 0) + 1
     strip, since_first = _runs(bands)
     entries, band = strips[strip], first_band[strip] + since_first
-    above, ends = above[strip], ends[strip]
-    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
+    above, begins, ends = above[strip], begins[strip], ends[strip]
+    first, last = (np.clip((band + more) * height - above, begins, ends) for more in (0, 1))
     flags = np.arange(len(entries))
     entries[:, work_tables.BAND], entries[:, work_tables.FLAG] = band, flags
     entries[:, work_tables.FIRST_START], entries[:, work_tables.LAST_START] = first, last
@@ -111,18 +157,35 @@ def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, ba
     right = np.minimum(strip + 1, len(strips) - 1)
     place = band - first_band[right]
     is_there = (strips[right, work_tables.NUMBER] > strips[strip, work_tables.NUMBER]) & (place >= 0)
-    is_there &= place < bands[right]
+    is_there &= (place < bands[right]) & _has_all_rows(strips, rows)[right]
     entries[:, work_tables.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
     return entries
 
 
-def _in_one_band(strips: IntArray, ends: NDArray[np.int64]) -> IntArray:
+def _in_one_band(strips: IntArray, rows: NDArray[np.int64]) -> IntArray:
     """`in_bands` for a single band, which takes less time. The other fields stay 0."""
     flags, numbers = np.arange(len(strips)), strips[:, work_tables.NUMBER]
-    strips[:, work_tables.FLAG], strips[:, work_tables.LAST_START] = flags, ends
-    strips[:-1, work_tables.NEXT] = np.where(numbers[1:] > numbers[:-1], flags[1:], -1)
+    strips[:, work_tables.FLAG] = flags
+    strips[:, work_tables.FIRST_START] = strips[:, work_tables.BEGIN]
+    strips[:, work_tables.LAST_START] = strips[:, work_tables.END]
+    is_there = (numbers[1:] > numbers[:-1]) & _has_all_rows(strips, rows)[1:]
+    strips[:-1, work_tables.NEXT] = np.where(is_there, flags[1:], -1)
     strips[-1, work_tables.NEXT] = -1
     return strips
+
+
+def _has_all_rows(strips: IntArray, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which strips have all rows, and read every row of their left neighbour's edge.
+
+    Another neighbour would be waited for, though it has passed a row (see `sync.let_neighbour_catch_up`).
+    """
+    begins, ends, left = (
+        strips[:, field] for field in (work_tables.BEGIN, work_tables.END, work_tables.LEFT_ROWS)
+    )
+    is_whole: NDArray[np.bool_] = (
+        (begins == 0) & (left == rows) & (ends == rows + strips[:, work_tables.LAST_PART_LAG])
+    )
+    return is_whole
 
 
 def in_ticket_order(entries: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
@@ -134,7 +197,7 @@ def in_ticket_order(entries: IntArray, config: KernelConfig, band_rows: int) -> 
     """
     if band_rows >= ALL_ROWS and entries[-1, work_tables.NUMBER] == len(entries) - 1:
         # With one rectangle and one band, flags equal tickets.
-        entries[-1, work_tables.NEXT] = work_tables.NO_TICKET
+        entries[entries[:, work_tables.NEXT] < 0, work_tables.NEXT] = work_tables.NO_TICKET
         return entries
     turn = (
         _band_turns(entries, config, band_rows)[entries[:, work_tables.BAND]] + entries[:, work_tables.NUMBER]

@@ -1,0 +1,78 @@
+"""Which rows of each strip of a pruned rectangle can be needed, found before the sweep.
+
+A sweep tests every row block with the values around it (`device.left_out_blocks`). Most of a tile of a narrow
+band lies so far from the band that its edges alone rule it out. There, strips have no row blocks at all.
+
+**The values.** Paths come from the upper or the left edge. A path from (0, c) has at most min(i, j - c) letter
+pairs on its way to (i, j), each worth at most s, and gaps cost. So it gets no further than the smaller one of
+
+    h(0, c) + s*i    and    (h(0, c) - s*c) + s*j
+
+and likewise from (r, 0). A gap state is not above H. A local path that begins inside has no higher value than
+one that begins in the corner, with H >= 0, and has as many pairs. So the highest h(0, c) and h(0, c) - s*c of
+all c <= j bound H at (i, j) together with those of the left edge.
+
+**The test.** It is that of `model.pruning`: a box of rows and columns is needed if the highest H on its lower
+right corner, with the most that can be gained from anywhere in the box, reaches the bound. Boxes include the
+boundaries around them. So no path of interest crosses from a box that is not needed to a cell below or to the
+right of it, and whatever is not swept may have the values of cells that were left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import SweepJob
+from longalign.model.boundary import Edge
+
+Rows = NDArray[np.int64]
+
+#: A rectangle is cut into about this many rows of boxes.
+_BOXES = 256
+
+
+class NeededRows(NamedTuple):
+    """The rows of each strip that may be needed, `first` <= row < `end`, int64 of shape (strips,).
+
+    No strip begins above its left neighbour. One without rows has the same `first` and `end`.
+    """
+
+    first: Rows
+    end: Rows
+
+
+def needed_rows(job: SweepJob, column: Rows, width: Rows, block_rows: int) -> NeededRows:
+    """The rows that may be needed of strips that begin at the columns `column`, in order.
+
+    `first` is a multiple of `block_rows`. `end` is one as well, or the number of rows. `job` is pruned.
+    """
+    assert job.pruning is not None
+    rows, pair = len(job.query), job.scoring.highest
+    height = -(-rows // (_BOXES * block_rows)) * block_rows
+    above = np.arange(0, rows, height)
+    below, right = np.minimum(above + height, rows), column + width
+    highest = np.maximum(
+        _reached(job.top, pair, right[:, None], below), _reached(job.left, pair, below, right[:, None])
+    )
+    gain = job.pruning.gain(above, below, column[:, None], right[:, None])
+    is_needed = highest + gain >= job.pruning.bound - job.scoring.gap_open
+    is_any = is_needed.any(axis=1)
+    first = np.where(is_any, above[is_needed.argmax(axis=1)], rows)
+    end = np.where(is_any, below[len(above) - 1 - is_needed[:, ::-1].argmax(axis=1)], 0)
+    first = np.minimum.accumulate(first[::-1])[::-1]
+    return NeededRows(first, np.maximum(first, end))
+
+
+def _reached(edge: Edge, pair: int, along: Rows, across: Rows) -> Rows:
+    """The highest H of paths from an edge to cells `along` letters further on this side, `across` on the other.
+
+    The arrays broadcast.
+    """
+    starts, highest = edge.stretches()
+    at = np.searchsorted(starts, along, side="right") - 1
+    here = np.maximum.accumulate(highest.astype(np.int64))[at]
+    on_diagonal = np.maximum.accumulate(highest - pair * starts)[at]
+    return np.minimum(here + pair * across, on_diagonal + pair * along)

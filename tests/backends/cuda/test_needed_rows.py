@@ -1,0 +1,163 @@
+"""The rows of strips that a pruned rectangle may need, and strips that have no others. No GPU is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longalign.backends.base import Sinks
+from longalign.model.boundary import Boundary
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import CollectedLines, mutated
+from longalign.testing.pruned_jobs import closely_pruned_jobs, pruned_closely, pruned_jobs, without_pruning
+from longalign.testing.reference import matrices
+from longalign.testing.sweep_jobs import job_source, whole_matrix
+
+pytest.importorskip("numba_cuda")
+
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.launch import download, worklist
+from longalign.backends.cuda.planning import needed_rows, strips
+from longalign.backends.cuda.planning.strips import ALL_ROWS
+
+CONFIG = KernelConfig(True, True, columns=1, block_rows=8, prunes=True)
+SIZES = (1, 2, 8, 9, 16, 33, 64)
+
+
+def narrow_job(rows=400, cols=500):
+    """A rectangle of two related sequences, of which a band along the path is needed."""
+    rng = np.random.default_rng(1)
+    query = rng.integers(0, 4, rows, np.uint8)
+    job = whole_matrix(query, mutated(query, cols, 0.02, rng), Scoring(), True)
+    return pruned_closely(replace(job, rows=(100, rows), cols=(90, cols), of_matrix=True))
+
+
+def assert_needed_rows_suffice(job, width, block_rows):
+    """No path of interest visits a cell outside the rows of its strip, or enters them from above."""
+    column = np.arange(0, len(job.target), width)
+    widths = np.minimum(width, len(job.target) - column)
+    first, end = needed_rows.needed_rows(job, column, widths, block_rows)
+    assert (np.diff(first) >= 0).all()
+    assert (first <= end).all()
+    assert (first[end > first] % block_rows == 0).all()
+    rows, cols = np.arange(len(job.query) + 1)[:, None], np.arange(len(job.target) + 1)
+    h = np.array(matrices(without_pruning(job))[0], np.int64)
+    is_of_interest = h + job.pruning.gain(rows, rows, cols, cols) >= job.pruning.bound - job.scoring.gap_open
+    for k, start in enumerate(column):
+        at = np.flatnonzero(is_of_interest[:, start : start + widths[k] + 1].any(axis=1))
+        assert ((at > first[k]) | (first[k] == 0)).all(), f"strip {k} begins too low, for\n{job_source(job)}"
+        assert (at <= end[k]).all(), f"strip {k} ends too high, for\n{job_source(job)}"
+
+
+@given(st.data(), st.integers(1, 40), st.sampled_from([1, 2, 8]))
+def test_no_path_of_interest_leaves_the_needed_rows(data, width, block_rows):
+    job = data.draw(st.one_of(pruned_jobs(SIZES, 2_000), closely_pruned_jobs(SIZES, 2_000)))
+    assert_needed_rows_suffice(job, width, block_rows)
+
+
+@pytest.mark.parametrize("stretch", [1, 7, 1000])
+def test_values_on_the_edges_of_a_part_bound_those_inside(stretch, monkeypatch):
+    """The part begins in the middle of the matrix. Its edges have several stretches, or one."""
+    monkeypatch.setattr("longalign.model.boundary._STRETCH", stretch)
+    whole = narrow_job()
+    h, e, f = (np.array(values, np.int32) for values in matrices(without_pruning(whole)))
+    for i, j in ((0, 120), (100, 0), (120, 130), (200, 100)):
+        part = replace(
+            whole,
+            query=whole.query[i:], target=whole.target[j:], rows=(), cols=(),
+            top=Boundary(h[i, j:], e[i, j:]), left=Boundary(h[i:, j], f[i:, j]),
+            pruning=whole.pruning.within(i, len(whole.query), j, len(whole.target)),
+        )  # fmt: skip
+        assert_needed_rows_suffice(part, 32, 8)
+
+
+def test_a_narrow_band_needs_few_rows():
+    job, column = narrow_job(3_000, 3_000), np.arange(0, 3_000, 100)
+    first, end = needed_rows.needed_rows(job, column, np.full(len(column), 100), 16)
+    assert (end > first).all()
+    assert (end - first).sum() < 0.25 * 3_000 * len(column)
+
+
+@pytest.mark.parametrize("band_rows", [8, 40, 200, ALL_ROWS])
+def test_strips_have_the_rows_that_their_right_neighbours_wait_for(band_rows):
+    work = worklist.build([narrow_job(), narrow_job(300, 200)], CONFIG, band_rows)
+    ticket = {int(entry[work_tables.FLAG]): k for k, entry in enumerate(work.strips)}
+    assert sorted(ticket) == list(range(len(work.strips)))
+    some_begin_below = False
+    for number, job in enumerate((narrow_job(), narrow_job(300, 200))):
+        of_job = work.strips[work.strips[:, work_tables.JOB] == number]
+        left = None
+        for strip in range(of_job[:, work_tables.NUMBER].max() + 1):
+            bands = of_job[of_job[:, work_tables.NUMBER] == strip]
+            begin, end, lag = bands[0, [work_tables.BEGIN, work_tables.END, work_tables.LAST_PART_LAG]]
+            firsts, lasts = bands[:, work_tables.FIRST_START], bands[:, work_tables.LAST_START]
+            assert (firsts[0], lasts[-1]) == (begin, end)
+            assert list(firsts[1:]) == list(lasts[:-1])
+            assert (firsts < lasts).all() or (len(bands) == 1 and begin == end)
+            assert list(bands[1:, work_tables.FLAG_ABOVE]) == list(bands[:-1, work_tables.FLAG])
+            assert list(bands[1:, work_tables.DONE_ABOVE]) == list((lasts - firsts)[:-1])
+            assert end == len(job.query) + lag or (end - begin) % CONFIG.block_rows == 0
+            some_begin_below |= begin > 0
+            for entry in bands if left is not None and begin < end else ():
+                waits_for = min(entry[work_tables.LEFT_ROWS], entry[work_tables.LAST_START])
+                assert left[0, work_tables.BEGIN] <= begin
+                if waits_for > begin:
+                    before = [ticket[flag] < ticket[entry[work_tables.FLAG]] for flag in left[:, work_tables.FLAG]]
+                    passed_on = left[before][:, work_tables.LAST_START].max() - left[0, work_tables.LAST_PART_LAG]
+                    assert passed_on >= waits_for
+            left = bands
+    assert some_begin_below
+
+
+def test_cells_in_no_row_of_a_strip_count_as_left_out():
+    work = worklist.build([narrow_job()], CONFIG)
+    first, end, width, lag = (
+        work.strips[:, field].astype(int)
+        for field in (work_tables.BEGIN, work_tables.END, work_tables.WIDTH, work_tables.LAST_PART_LAG)
+    )
+    swept = np.minimum(end, 400) - np.maximum(first - lag, 0)  # by the first part, or by the last one
+    left_out = work.jobs[0, work_tables.CELLS_LEFT_OUT]
+    assert 0.3 * 400 * 500 < left_out <= 400 * 500 - ((swept - lag) * width).sum()
+    assert left_out >= 400 * 500 - ((swept + lag) * width).sum()
+
+
+def test_where_most_rows_are_needed_all_strips_have_them(monkeypatch):
+    monkeypatch.setattr(strips, "_MOST_ROWS", 0.0)
+    work = worklist.build([narrow_job()], CONFIG)
+    assert not work.strips[:, work_tables.BEGIN].any()
+    assert (work.strips[:, work_tables.LEFT_ROWS] == 400).all()
+    assert work.jobs[0, work_tables.CELLS_LEFT_OUT] == 0
+    assert (work.strips[:-1, work_tables.NEXT] == np.arange(1, len(work.strips))).all()
+
+
+def test_a_strip_does_not_rest_for_a_neighbour_that_skips_rows():
+    """It would wait for it to overwrite a row that it never reads."""
+    work = worklist.build([narrow_job()], CONFIG)
+    whole = work.strips[:, work_tables.LEFT_ROWS] == 400
+    whole &= (work.strips[:, work_tables.BEGIN] == 0) & (work.strips[:, work_tables.END] >= 400)
+    assert (work.strips[:-1, work_tables.NEXT][~whole[1:]] == work_tables.NO_TICKET).all()
+
+
+def test_rows_that_are_not_needed_are_final_when_the_others_are():
+    """They hold the values of cells that were left out from the beginning."""
+    job = narrow_job()
+    work = worklist.build([job], CONFIG)
+    sinks = Sinks(CollectedLines(), CollectedLines())
+    rectangle = download._Rectangle(replace(job, sinks=sinks), work.jobs[0], work.strips)
+    swept = work.strips[:, work_tables.LAST_START] - work.strips[:, work_tables.FIRST_START]
+    flags = np.zeros(len(work.strips), np.int32)
+    for strip, rows in zip(work.strips, swept, strict=True):
+        passed_on = (strip[work_tables.END] - strip[work_tables.LAST_PART_LAG]) // 8 * 8
+        flags[strip[work_tables.FLAG]] = rows - 8
+        before = [final for _, final in rectangle.final(flags)][:2]
+        flags[strip[work_tables.FLAG]] = rows
+        after = [final for _, final in rectangle.final(flags)][:2]
+        assert before[1] <= strip[work_tables.FIRST_COLUMN]
+        assert before[0] <= strip[work_tables.FIRST_COLUMN] or passed_on > 100
+        assert min(after) >= strip[work_tables.FIRST_COLUMN] + strip[work_tables.WIDTH]
+    assert [final for _, final in rectangle.final(flags)] == [500, 500, 400, 400]
