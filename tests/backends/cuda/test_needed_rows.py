@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ pytest.importorskip("numba_cuda")
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.launch import download, worklist
-from longalign.backends.cuda.planning import needed_rows, strips
+from longalign.backends.cuda.planning import needed_rows
 from longalign.backends.cuda.planning.strips import ALL_ROWS
 
 CONFIG = KernelConfig(True, True, columns=1, block_rows=8, prunes=True)
@@ -126,21 +127,14 @@ def test_cells_in_no_row_of_a_strip_count_as_left_out():
     assert left_out >= 400 * 500 - ((swept + lag) * width).sum()
 
 
-def test_where_most_rows_are_needed_all_strips_have_them(monkeypatch):
-    monkeypatch.setattr(strips, "_MOST_ROWS", 0.0)
+def test_a_strip_rests_only_for_rows_that_its_right_neighbour_overwrites():
+    """For other rows it would wait in vain."""
     work = worklist.build([narrow_job()], CONFIG)
-    assert not work.strips[:, work_tables.BEGIN].any()
-    assert (work.strips[:, work_tables.LEFT_ROWS] == 400).all()
-    assert work.jobs[0, work_tables.CELLS_LEFT_OUT] == 0
-    assert (work.strips[:-1, work_tables.NEXT] == np.arange(1, len(work.strips))).all()
-
-
-def test_a_strip_does_not_rest_for_a_neighbour_that_skips_rows():
-    """It would wait for it to overwrite a row that it never reads."""
-    work = worklist.build([narrow_job()], CONFIG)
-    whole = work.strips[:, work_tables.LEFT_ROWS] == 400
-    whole &= (work.strips[:, work_tables.BEGIN] == 0) & (work.strips[:, work_tables.END] >= 400)
-    assert (work.strips[:-1, work_tables.NEXT][~whole[1:]] == work_tables.NO_TICKET).all()
+    for strip, following in pairwise(work.strips):
+        lag = following[work_tables.LAST_PART_LAG]
+        assert strip[work_tables.NEXT_FIRST_ROW] >= following[work_tables.BEGIN] - lag
+        assert strip[work_tables.NEXT_END_ROW] <= following[work_tables.END] - lag
+    assert work.strips[-1, work_tables.NEXT_END_ROW] == 0
 
 
 def test_rows_that_are_not_needed_are_final_when_the_others_are():

@@ -43,7 +43,8 @@ def make_publish(config: KernelConfig) -> Any:
         """`start`: the first row that the first part has yet to sweep. Returns whether the host says stop."""
         is_last, stopped = start >= last_start, False
         passed = np.int32(start - last_part_lag - lead)
-        if not is_last and 0 < passed < rows:
+        overwritten = strips[strip, work_tables.NEXT_FIRST_ROW], strips[strip, work_tables.NEXT_END_ROW]
+        if not is_last and overwritten[0] < passed < overwritten[1]:
             let_neighbour_catch_up(
                 column, parameters.column_at + passed, np.int32(tag + 1), strips[strip, work_tables.NEXT],
                 tickets, lane,

@@ -39,6 +39,7 @@ JOB_FIELDS = 26
 # BEGIN, END: the rows at which its first part begins and ends the strip, in the first and the last of its bands.
 # Where rows are not needed (`planning.needed_rows`), these are not 0 and the rectangle's last row with the lag.
 # LEFT_ROWS: its left neighbour passes on the rows of its right edge above this one.
+# NEXT_FIRST_ROW, NEXT_END_ROW: from which row on, and up to which, its right neighbour overwrites these rows.
 # FLAG_ABOVE, DONE_ABOVE: the index of its flag in the band above, and the value of that flag at the end.
 # NEXT: the ticket of its right neighbour in the band, or NO_TICKET.
 # EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in the array of requested rows, and how many it
@@ -46,8 +47,8 @@ JOB_FIELDS = 26
 JOB, FIRST_COLUMN, WIDTH, NUMBER, REQUESTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
 BAND, FIRST_START, LAST_START, LAST_PART_LAG, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11
 NEXT, EXCLUDED_AT, EXCLUDED = 12, 13, 14
-BEGIN, END, LEFT_ROWS = 15, 16, 17
-STRIP_FIELDS = 18
+BEGIN, END, LEFT_ROWS, NEXT_FIRST_ROW, NEXT_END_ROW = 15, 16, 17, 18, 19
+STRIP_FIELDS = 20
 NO_TICKET = (1 << 31) - 1
 
 # The table of linear edges, int64, one row for each: its side, the index at which it begins in the array of

@@ -126,7 +126,7 @@ def build(
     words = [np.array(requested_rows, np.int32), *chain.from_iterable(gains)]
     pairs_at = sum(map(len, words))
     words.append(_with_excluded_pairs(jobs, strips, pairs_at))
-    entries = in_bands(strips, rows_of_strip, config, band_rows)
+    entries = in_bands(strips, config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
     table[:, work_tables.STATE_AT] = _starts(states)
 

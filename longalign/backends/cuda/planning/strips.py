@@ -20,9 +20,6 @@ from longalign.model.scoring import TOO_MANY_LETTERS
 #: The rows of a band that is never interrupted: more than any rectangle has.
 ALL_ROWS = TOO_MANY_LETTERS
 
-#: Strips have all rows of a rectangle unless at most this share of them may be needed.
-_MOST_ROWS = 0.75
-
 
 def count_strips(job: SweepJob, config: KernelConfig) -> int:
     """How many strips a rectangle is cut into."""
@@ -62,15 +59,15 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
     if config.prunes:
         for number, each in enumerate(jobs):
             _leave_out_rows(strips[slice(*np.searchsorted(job, (number, number + 1)))], each, config)
+    following, is_there = strips[1:], job[1:] == job[:-1]
+    passed_on = following[:, work_tables.END] - following[:, work_tables.LAST_PART_LAG]
+    strips[:-1, work_tables.NEXT_FIRST_ROW] = np.where(is_there, following[:, work_tables.BEGIN], 0)
+    strips[:-1, work_tables.NEXT_END_ROW] = np.where(is_there, passed_on, 0)
     return strips
 
 
 def _leave_out_rows(strips: IntArray, job: SweepJob, config: KernelConfig) -> None:
-    """Set the fields of a rectangle's strips that say which rows they have, if they need not have all.
-
-    Otherwise a strip rests while its right neighbour is far behind (see `device.sync`), which is not worth
-    giving up for a few rows.
-    """
+    """Set the fields of a rectangle's strips that say which rows they have, if they need not have all."""
     if job.pruning is None:
         return
     column, width, lag = (
@@ -79,8 +76,6 @@ def _leave_out_rows(strips: IntArray, job: SweepJob, config: KernelConfig) -> No
     )
     first, end = needed_rows(job, column, width, config.block_rows)
     rows = len(job.query)
-    if (end - first).sum() > _MOST_ROWS * rows * len(strips):
-        return
     has_rows, block = end > first, config.block_rows
     # The edge that a strip passes on ends with a whole row block.
     starts = np.where(end < rows, first - (first - end - lag) // block * block, end + lag)
@@ -130,16 +125,14 @@ def _runs(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return run, np.arange(len(run)) - (np.cumsum(lengths) - lengths)[run]
 
 
-def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, band_rows: int) -> IntArray:
+def in_bands(strips: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
     """The strips, once for each band in which they have rows, with the fields that depend on bands.
 
-    `rows` is the number of rows of each strip's rectangle. The first part of a strip sweeps these rows, and
-    then as many more as the last part is behind. The result is ordered by strip, then by band, and FLAG is
-    the index in this order. NEXT is the flag of the right neighbour in the band, or -1;
-    `in_ticket_order` replaces it by a ticket.
+    The result is ordered by strip, then by band, and FLAG is the index in this order. NEXT is the flag of the
+    right neighbour in the band, or -1; `in_ticket_order` replaces it by a ticket.
     """
     if band_rows >= ALL_ROWS:
-        return _in_one_band(strips, rows)
+        return _in_one_band(strips)
     height = _height(config, band_rows)
     above = strips[:, work_tables.NUMBER].astype(np.int64) * config.slope
     begins, ends = (strips[:, field].astype(np.int64) for field in (work_tables.BEGIN, work_tables.END))
@@ -157,35 +150,20 @@ def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, ba
     right = np.minimum(strip + 1, len(strips) - 1)
     place = band - first_band[right]
     is_there = (strips[right, work_tables.NUMBER] > strips[strip, work_tables.NUMBER]) & (place >= 0)
-    is_there &= (place < bands[right]) & _has_all_rows(strips, rows)[right]
+    is_there &= place < bands[right]
     entries[:, work_tables.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
     return entries
 
 
-def _in_one_band(strips: IntArray, rows: NDArray[np.int64]) -> IntArray:
+def _in_one_band(strips: IntArray) -> IntArray:
     """`in_bands` for a single band, which takes less time. The other fields stay 0."""
     flags, numbers = np.arange(len(strips)), strips[:, work_tables.NUMBER]
     strips[:, work_tables.FLAG] = flags
     strips[:, work_tables.FIRST_START] = strips[:, work_tables.BEGIN]
     strips[:, work_tables.LAST_START] = strips[:, work_tables.END]
-    is_there = (numbers[1:] > numbers[:-1]) & _has_all_rows(strips, rows)[1:]
-    strips[:-1, work_tables.NEXT] = np.where(is_there, flags[1:], -1)
+    strips[:-1, work_tables.NEXT] = np.where(numbers[1:] > numbers[:-1], flags[1:], -1)
     strips[-1, work_tables.NEXT] = -1
     return strips
-
-
-def _has_all_rows(strips: IntArray, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which strips have all rows, and read every row of their left neighbour's edge.
-
-    Another neighbour would be waited for, though it has passed a row (see `sync.let_neighbour_catch_up`).
-    """
-    begins, ends, left = (
-        strips[:, field] for field in (work_tables.BEGIN, work_tables.END, work_tables.LEFT_ROWS)
-    )
-    is_whole: NDArray[np.bool_] = (
-        (begins == 0) & (left == rows) & (ends == rows + strips[:, work_tables.LAST_PART_LAG])
-    )
-    return is_whole
 
 
 def in_ticket_order(entries: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
@@ -197,7 +175,7 @@ def in_ticket_order(entries: IntArray, config: KernelConfig, band_rows: int) -> 
     """
     if band_rows >= ALL_ROWS and entries[-1, work_tables.NUMBER] == len(entries) - 1:
         # With one rectangle and one band, flags equal tickets.
-        entries[entries[:, work_tables.NEXT] < 0, work_tables.NEXT] = work_tables.NO_TICKET
+        entries[-1, work_tables.NEXT] = work_tables.NO_TICKET
         return entries
     turn = (
         _band_turns(entries, config, band_rows)[entries[:, work_tables.BAND]] + entries[:, work_tables.NUMBER]

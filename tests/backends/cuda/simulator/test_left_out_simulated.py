@@ -143,7 +143,7 @@ def test_what_requested_rows_hold_where_all_is_left_out(
     Strips have no rows, or all rows, whose blocks are tested.
     """
     if tests_blocks:
-        monkeypatch.setattr(strips, "_MOST_ROWS", -1.0)
+        monkeypatch.setattr(strips, "_leave_out_rows", lambda *_: None)
     rng = np.random.default_rng(12)
     query, target = (rng.integers(0, 4, length, np.uint8) for length in (200, 130))
     whole = whole_matrix(query, target, Scoring(), local)
