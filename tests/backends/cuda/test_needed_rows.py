@@ -55,8 +55,15 @@ def assert_needed_rows_suffice(job, width, block_rows):
         assert (at <= end[k]).all(), f"strip {k} ends too high, for\n{job_source(job)}"
 
 
+@pytest.mark.parametrize("boxes", [3, 512])
 @given(st.data(), st.integers(1, 40), st.sampled_from([1, 2, 8]))
-def test_no_path_of_interest_leaves_the_needed_rows(data, width, block_rows):
+def test_no_path_of_interest_leaves_the_needed_rows(boxes, data, width, block_rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(needed_rows, "_BOXES", boxes)
+        check_needed_rows(data, width, block_rows)
+
+
+def check_needed_rows(data, width, block_rows):
     job = data.draw(st.one_of(pruned_jobs(SIZES, 2_000), closely_pruned_jobs(SIZES, 2_000)))
     assert_needed_rows_suffice(job, width, block_rows)
 

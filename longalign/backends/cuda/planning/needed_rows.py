@@ -30,8 +30,8 @@ from longalign.model.boundary import Edge
 
 Rows = NDArray[np.int64]
 
-#: A rectangle is cut into about this many rows of boxes.
-_BOXES = 256
+#: The most boxes on a side of a rectangle. A box has the columns of one strip or of a few.
+_BOXES = 512
 
 
 class NeededRows(NamedTuple):
@@ -50,20 +50,22 @@ def needed_rows(job: SweepJob, column: Rows, width: Rows, block_rows: int) -> Ne
     `first` is a multiple of `block_rows`. `end` is one as well, or the number of rows. `job` is pruned.
     """
     assert job.pruning is not None
-    rows, pair = len(job.query), job.scoring.highest
+    rows, pair, strips = len(job.query), job.scoring.highest, len(column)
     height = -(-rows // (_BOXES * block_rows)) * block_rows
     above = np.arange(0, rows, height)
-    below, right = np.minimum(above + height, rows), column + width
-    highest = np.maximum(
-        _reached(job.top, pair, right[:, None], below), _reached(job.left, pair, below, right[:, None])
-    )
-    gain = job.pruning.gain(above, below, column[:, None], right[:, None])
+    below = np.minimum(above + height, rows)
+    together = -(-strips // _BOXES)
+    box = np.arange(strips) // together  # of each strip
+    last = np.append(np.flatnonzero(np.diff(box)), strips - 1)
+    left, right = column[::together, None], (column + width)[last, None]
+    highest = np.maximum(_reached(job.top, pair, right, below), _reached(job.left, pair, below, right))
+    gain = job.pruning.gain(above, below, left, right)
     is_needed = highest + gain >= job.pruning.bound - job.scoring.gap_open
     is_any = is_needed.any(axis=1)
     first = np.where(is_any, above[is_needed.argmax(axis=1)], rows)
     end = np.where(is_any, below[len(above) - 1 - is_needed[:, ::-1].argmax(axis=1)], 0)
     first = np.minimum.accumulate(first[::-1])[::-1]
-    return NeededRows(first, np.maximum(first, end))
+    return NeededRows(first[box], np.maximum(first, end)[box])
 
 
 def _reached(edge: Edge, pair: int, along: Rows, across: Rows) -> Rows:
