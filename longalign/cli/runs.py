@@ -15,7 +15,7 @@ from longalign.model.mode import choose_mode
 from longalign.store.layout import is_store
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairStores
-from longalign.system.threads import WorkerThreads
+from longalign.system.threads import WorkerThreads, short_turns
 
 
 def run_align(options: Namespace) -> int:
@@ -26,12 +26,14 @@ def run_score(options: Namespace) -> int:
     return _run("score", options)
 
 
+@short_turns()
 def run_resume(options: Namespace) -> int:
     store = Path(options.store)
     is_of_many = PairStores.exist(store) and not is_store(store)
     return resume_pairs(options) if is_of_many else resume_pair(options)
 
 
+@short_turns()
 def _run(command: Command, options: Namespace) -> int:
     """Run the only pair that the arguments name, or all pairs of the records of two files."""
     given = {"QUERY": options.query, "TARGET": options.target, "--pairs": options.pairs}

@@ -7,6 +7,7 @@ even if the system refuses to start threads.
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, wait
@@ -26,6 +27,10 @@ def processors() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+#: Seconds after which a thread hands over the GIL to one that waits for it. The threads that prepare the tiles of
+#: a GPU wait for it after each call of NumPy.
+_TURN_SECONDS = 5e-4
+
 #: The most threads of a pool. More threads gain almost nothing, because memory bandwidth is the limit.
 MOST_THREADS = min(8, processors())
 
@@ -37,6 +42,17 @@ _AHEAD_A_THREAD = 4
 
 #: Seconds between two looks of a thread that waits for a call in another thread.
 _POLL_SECONDS = 0.1
+
+
+@contextmanager
+def short_turns() -> Iterator[None]:
+    """Let Python's threads take short turns. This is a setting of the whole process, restored at the end."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from longalign.system.threads import (
     calls_in_background,
     in_own_thread,
     in_threads,
+    short_turns,
     streamed,
 )
 
@@ -285,3 +286,10 @@ def test_without_another_thread_the_call_is_made_once_in_this_one(monkeypatch):
     made = []
     in_own_thread(lambda: made.append(threading.current_thread()))
     assert made == [threading.current_thread()]
+
+
+def test_short_turns_end_with_the_block():
+    before = sys.getswitchinterval()
+    with short_turns():
+        assert sys.getswitchinterval() < before
+    assert sys.getswitchinterval() == before

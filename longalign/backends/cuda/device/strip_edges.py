@@ -47,8 +47,8 @@ JobParameters = namedtuple("JobParameters", "match mismatch opening extend base_
 IncomingRow = namedtuple("IncomingRow", "edge code above")
 
 
-#: What a strip has as its left edge: `rows` rows that its left neighbour passes on, and H and the gap state in
-#: all rows below, which are those of cells that were left out.
+#: The left edge of a strip: the number of its first rows that the left neighbour passes on, and H and the gap
+#: state in all rows below, which are those of cells that were left out.
 LeftEdge = namedtuple("LeftEdge", "rows h gap")
 
 
@@ -169,7 +169,7 @@ def _make_read_letters(config: KernelConfig) -> Any:
 
 
 def make_left_edge(config: KernelConfig) -> Any:
-    """A device function that reads the `LeftEdge` of a strip. In kernels that sweep everything it is not used."""
+    """A device function that reads the `LeftEdge` of a strip. Kernels that sweep everything do not use it."""
     prunes = config.prunes
 
     @cuda.jit(device=True)

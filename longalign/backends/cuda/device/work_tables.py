@@ -36,10 +36,10 @@ JOB_FIELDS = 26
 # BAND: the number of the band.
 # FIRST_START, LAST_START: the rows at which its first part begins and ends the band.
 # LAST_PART_LAG: the rows by which its last part is behind its first one.
-# BEGIN, END: the rows at which its first part begins and ends the strip, in the first and the last of its bands.
-# Where rows are not needed (`planning.needed_rows`), these are not 0 and the rectangle's last row with the lag.
-# LEFT_ROWS: its left neighbour passes on the rows of its right edge above this one.
-# NEXT_FIRST_ROW, NEXT_END_ROW: from which row on, and up to which, its right neighbour overwrites these rows.
+# BEGIN, END: the rows at which its first part begins the first of its bands, and ends the last one. Where some
+# rows are not needed (`planning.needed_rows`), that is below the first row, or above the last one.
+# LEFT_ROWS: its left neighbour passes on its right edge down to this row.
+# NEXT_FIRST_ROW, NEXT_END_ROW: its right neighbour overwrites the rows of its right edge between these.
 # FLAG_ABOVE, DONE_ABOVE: the index of its flag in the band above, and the value of that flag at the end.
 # NEXT: the ticket of its right neighbour in the band, or NO_TICKET.
 # EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in the array of requested rows, and how many it

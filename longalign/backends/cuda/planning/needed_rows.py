@@ -1,21 +1,22 @@
 """Which rows of each strip of a pruned rectangle can be needed, found before the sweep.
 
-A sweep tests every row block with the values around it (`device.left_out_blocks`). Most of a tile of a narrow
-band lies so far from the band that its edges alone rule it out. There, strips have no row blocks at all.
+A sweep tests every row block with the values around it (`device.left_out_blocks`). But most of a tile of a
+narrow band lies so far from the band that the tile's edges tell that it is not needed. Strips have no row
+blocks there.
 
-**The values.** Paths come from the upper or the left edge. A path from (0, c) has at most min(i, j - c) letter
-pairs on its way to (i, j), each worth at most s, and gaps cost. So it gets no further than the smaller one of
+**The values.** Paths come from the upper or the left edge. On its way from (0, c) to (i, j), a path has at most
+min(i, j - c) letter pairs, each worth at most s, and gaps only cost. So it reaches at most the lower one of
 
     h(0, c) + s*i    and    (h(0, c) - s*c) + s*j
 
-and likewise from (r, 0). A gap state is not above H. A local path that begins inside has no higher value than
-one that begins in the corner, with H >= 0, and has as many pairs. So the highest h(0, c) and h(0, c) - s*c of
-all c <= j bound H at (i, j) together with those of the left edge.
+The highest h(0, c) and the highest h(0, c) - s*c of all c <= j give a bound for all paths from the upper edge,
+and likewise for those from the left edge. A gap state is not above H. In local mode a path may also begin
+inside, with 0: the corner has no lower H, and a path from there may have as many letter pairs.
 
-**The test.** It is that of `model.pruning`: a box of rows and columns is needed if the highest H on its lower
-right corner, with the most that can be gained from anywhere in the box, reaches the bound. Boxes include the
-boundaries around them. So no path of interest crosses from a box that is not needed to a cell below or to the
-right of it, and whatever is not swept may have the values of cells that were left out.
+**The test.** It is that of `model.pruning`. Strips are cut into boxes, which include the boundaries around them.
+A box is needed if the bound of the values at its lower right corner, with the most that can be gained from
+anywhere in the box, reaches the bound of the sweep. So no path of interest visits a boundary of a box that is
+not needed. Such a box may be left out (see `model.pruning`).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def needed_rows(job: SweepJob, column: Rows, width: Rows, block_rows: int) -> Ne
 
 
 def _reached(edge: Edge, pair: int, along: Rows, across: Rows) -> Rows:
-    """The highest H of paths from an edge to cells `along` letters further on this side, `across` on the other.
+    """A bound of H of paths from an edge: in cells so many letters along it, and across from it, at most.
 
     The arrays broadcast.
     """

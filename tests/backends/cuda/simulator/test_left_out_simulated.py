@@ -159,9 +159,13 @@ def test_what_requested_rows_hold_where_all_is_left_out(
             assert {*line.h[1:].tolist()} == {h}
             assert {*line.gap[1:].tolist()} == {gap}
         # In a strip, from the first row block in which no part is above the rectangle.
-        assert result.cells_left_out == job.cells if not tests_blocks else sum(
-            16 * width * ((200 - 1) // 16 - -(-((width - 1) * 2) // 16))
-            for width in ((64, 64, 2) if numbers == "packed" else (32,) * 4 + (2,))
+        assert (
+            result.cells_left_out == job.cells
+            if not tests_blocks
+            else sum(
+                16 * width * ((200 - 1) // 16 - -(-((width - 1) * 2) // 16))
+                for width in ((64, 64, 2) if numbers == "packed" else (32,) * 4 + (2,))
+            )
         )
 
 
