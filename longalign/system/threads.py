@@ -27,8 +27,8 @@ def processors() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-#: Seconds after which a thread hands over the GIL to one that waits for it. The threads that prepare the tiles of
-#: a GPU wait for it after each call of NumPy.
+#: Seconds after which a thread hands over the GIL to one that waits for it. The threads that prepare the
+#: tiles of a GPU wait for it after each call of NumPy.
 _TURN_SECONDS = 5e-4
 
 #: The most threads of a pool. More threads gain almost nothing, because memory bandwidth is the limit.

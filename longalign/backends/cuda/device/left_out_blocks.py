@@ -11,8 +11,8 @@ row above their cells is the top edge.
 
 **What is left behind.** On the right edge there are the values of `pruning.values_left_out`. Requested rows
 and columns have been filled with them before the sweep. The lanes keep what they hold, but it no longer
-counts: the base of the strip becomes LEFT_OUT_BASE. Further blocks that are left out therefore only look at the left edge. H on the left
-edge above the next row is kept, since a path may enter the next block there.
+counts: the base of the strip becomes LEFT_OUT_BASE. Further blocks that are left out therefore only look at
+the left edge. H on the left edge above the next row is kept, since a path may enter the next block there.
 
 **A block that is swept.** Values of cells that were left out may be far below those beside them, or minus
 infinity. Values below a floor are therefore raised to it, before the base is moved. `planning.raised_range`

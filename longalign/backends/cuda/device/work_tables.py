@@ -36,8 +36,8 @@ JOB_FIELDS = 26
 # BAND: the number of the band.
 # FIRST_START, LAST_START: the rows at which its first part begins and ends the band.
 # LAST_PART_LAG: the rows by which its last part is behind its first one.
-# BEGIN, END: the rows at which its first part begins the first of its bands, and ends the last one. Where some
-# rows are not needed (`planning.needed_rows`), that is below the first row, or above the last one.
+# BEGIN, END: the rows at which its first part begins the first of its bands, and ends the last one. If some
+# rows are not needed (`planning.needed_rows`), it begins lower down, or ends higher up.
 # LEFT_ROWS: its left neighbour passes on its right edge down to this row.
 # NEXT_FIRST_ROW, NEXT_END_ROW: its right neighbour overwrites the rows of its right edge between these.
 # FLAG_ABOVE, DONE_ABOVE: the index of its flag in the band above, and the value of that flag at the end.

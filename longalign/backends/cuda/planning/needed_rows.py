@@ -4,19 +4,19 @@ A sweep tests every row block with the values around it (`device.left_out_blocks
 narrow band lies so far from the band that the tile's edges tell that it is not needed. Strips have no row
 blocks there.
 
-**The values.** Paths come from the upper or the left edge. On its way from (0, c) to (i, j), a path has at most
-min(i, j - c) letter pairs, each worth at most s, and gaps only cost. So it reaches at most the lower one of
+**The values.** Paths come from the upper or the left edge. On its way from (0, c) to (i, j), a path has at
+most min(i, j - c) letter pairs, each worth at most s, and gaps only cost. So H is at most the lower one of
 
     h(0, c) + s*i    and    (h(0, c) - s*c) + s*j
 
-The highest h(0, c) and the highest h(0, c) - s*c of all c <= j give a bound for all paths from the upper edge,
-and likewise for those from the left edge. A gap state is not above H. In local mode a path may also begin
-inside, with 0: the corner has no lower H, and a path from there may have as many letter pairs.
+The highest h(0, c) and the highest h(0, c) - s*c of all c <= j give a bound for all paths from the upper
+edge, and likewise for those from the left edge. A gap state is not above H. In local mode a path may also
+begin inside, with 0: the corner has no lower H, and a path from there may have as many letter pairs.
 
-**The test.** It is that of `model.pruning`. Strips are cut into boxes, which include the boundaries around them.
-A box is needed if the bound of the values at its lower right corner, with the most that can be gained from
-anywhere in the box, reaches the bound of the sweep. So no path of interest visits a boundary of a box that is
-not needed. Such a box may be left out (see `model.pruning`).
+**The test.** It is that of `model.pruning`. Strips are cut into boxes, which include the boundaries around
+them. A box is needed if the bound of the values at its lower right corner, with the most that can be gained
+from anywhere in the box, reaches the bound of the sweep. So no path of interest visits a boundary of a box
+that is not needed, and the box may be left out.
 """
 
 from __future__ import annotations
