@@ -463,7 +463,7 @@ _CUDA_DEVICE = (
         f"{_CUDA}/planning/needed_rows.py",
         ">= job.pruning.bound - job.scoring.gap_open",
         ">= job.pruning.bound",
-        (f"{_NEEDED_ROWS}::test_no_path_of_interest_leaves_the_needed_rows",),
+        (f"{_NEEDED_ROWS}::test_a_path_in_a_gap_may_gain_as_much_more_as_it_costs_to_open_one",),
     ),
     Fault(
         "CUDA: rows that only a path from the left edge needs are not swept",

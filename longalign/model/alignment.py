@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,7 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
 from longalign.model.strand import Strand
 from longalign.system.rationals import Number, spell
+from longalign.system.threads import in_threads
 
 Ops = NDArray[np.uint8]
 Lengths = NDArray[np.int64]
@@ -28,7 +30,9 @@ Lengths = NDArray[np.int64]
 #: `str()` of an alignment shows its letters up to this many columns.
 LONGEST_SHOWN = 10_000
 
-_CHUNK = 1 << 20  # columns expanded at a time: some tens of MB
+#: Columns that a thread expands at a time: some MB.
+_CHUNK = 1 << 18
+
 _LINE = 60  # columns in a line of `str()`
 
 
@@ -87,25 +91,45 @@ def gapped_rows(
     `query` and `target` are the uint8 letters or codes that the runs consume, from the first to the
     last. A row holds `gap` where it has no letter. Rows must not be changed.
     """
+    return (stretch.columns(gap) for stretch in _stretches(query, target, ops, lengths, chunk))
+
+
+class _Stretch(NamedTuple):
+    """Neighbouring columns of an alignment: their runs, and the letters that these consume."""
+
+    ops: Ops
+    lengths: Lengths
+    query: Codes | Letters
+    target: Codes | Letters
+
+    def columns(self, gap: int) -> tuple[Ops, Codes, Codes]:
+        """See `gapped_rows`."""
+        ops = np.repeat(self.ops, self.lengths)
+        return ops, _row(self.query, uses_query(ops), gap), _row(self.target, uses_target(ops), gap)
+
+
+def _row(letters: Codes | Letters, has_letter: NDArray[np.bool_], gap: int) -> Codes:
+    if len(letters) == len(has_letter):
+        return letters
+    row = np.full(len(has_letter), gap, np.uint8)
+    row[has_letter] = letters
+    return row
+
+
+def _stretches(
+    query: Codes | Letters, target: Codes | Letters, ops: Ops, lengths: Lengths, chunk: int = _CHUNK
+) -> Iterator[_Stretch]:
+    """The columns of an alignment in stretches of `chunk`. The last one may be shorter."""
     ends = np.cumsum(lengths)
     i = j = 0
     for start in range(0, int(lengths.sum()), chunk):
         first = np.searchsorted(ends, start, side="right")
         last = np.searchsorted(ends, start + chunk, side="left") + 1
-        run_ends, runs = np.minimum(ends[first:last], start + chunk), ops[first:last]
-        columns = np.repeat(runs, np.diff(run_ends, prepend=start))
-        if uses_query(runs).all() and uses_target(runs).all():
-            yield columns, query[i : i + len(columns)], target[j : j + len(columns)]
-            i, j = i + len(columns), j + len(columns)
-            continue
-        query_row = np.full(len(columns), gap, np.uint8)
-        target_row = np.full(len(columns), gap, np.uint8)
-        in_query, in_target = uses_query(columns), uses_target(columns)
-        rows, cols = int(np.count_nonzero(in_query)), int(np.count_nonzero(in_target))
-        query_row[in_query] = query[i : i + rows]
-        target_row[in_target] = target[j : j + cols]
+        runs = ops[first:last]
+        counts = np.diff(np.minimum(ends[first:last], start + chunk), prepend=start)
+        rows, cols = int(counts[uses_query(runs)].sum()), int(counts[uses_target(runs)].sum())
+        yield _Stretch(runs, counts, query[i : i + rows], target[j : j + cols])
         i, j = i + rows, j + cols
-        yield columns, query_row, target_row
 
 
 def split_matches(
@@ -116,14 +140,17 @@ def split_matches(
     `query` and `target` are the codes (`Sequence.as_query`, `as_target`) that the runs consume, from
     the first to the last. `=` means the same letter, whatever that scores.
     """
-    runs = merge_runs(ops, lengths)
-    parts: list[tuple[Ops, Lengths]] = []
-    for columns, query_row, target_row in gapped_rows(query, target, *runs, gap=_GAP, chunk=chunk):
+
+    def split(stretch: _Stretch) -> tuple[Ops, Lengths]:
+        columns, query_row, target_row = stretch.columns(_GAP)
         paired = (columns != Op.INSERTION) & (columns != Op.DELETION)
         pairs = np.where(query_row == target_row, np.uint8(Op.MATCH), np.uint8(Op.MISMATCH))
         columns = np.where(paired, pairs, columns)
         starts = np.flatnonzero(np.concatenate([[True], columns[1:] != columns[:-1]]))
-        parts.append((columns[starts], np.diff(starts, append=len(columns))))
+        return columns[starts], np.diff(starts, append=len(columns))
+
+    runs = merge_runs(ops, lengths)
+    parts = in_threads(split, _stretches(query, target, *runs, chunk))
     if not parts:
         return runs
     return merge_runs(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
@@ -361,14 +388,18 @@ class Alignment:
     def _pairs_and_fault(self) -> tuple[int, int | None]:
         """The scaled score of all letter pairs; the first column (from 0) where = or X contradicts the
         letters."""
-        score, column = 0, 0
-        wrong: int | None = None
-        for ops, query_row, target_row in self._columns():
-            score += self._score_of_pairs(query_row, target_row)
-            if wrong is None and (bad := (query_row == target_row) != (ops == Op.MATCH)).any():
-                wrong = column + int(bad.argmax())
-            column += len(ops)
-        return score, wrong
+
+        def judge(stretch: _Stretch) -> tuple[int, int | None]:
+            ops, query_row, target_row = stretch.columns(_GAP)
+            wrong = (query_row == target_row) != (ops == Op.MATCH)
+            fault = int(wrong.argmax()) if wrong.any() else None
+            return self._score_of_pairs(query_row, target_row), fault
+
+        query = self.query.as_query()[slice(*self.rows)]
+        target = self.target.as_target()[self.target_start : self.target_end]
+        judged = in_threads(judge, _stretches(query, target, self.ops, self.lengths))
+        faults = (k * _CHUNK + fault for k, (_, fault) in enumerate(judged) if fault is not None)
+        return sum(score for score, _ in judged), next(faults, None)
 
     def _score_of_pairs(self, query_row: Codes, target_row: Codes) -> int:
         """The scaled score of all pairs. No column holds two gaps, so a column of equal codes is a match."""
@@ -379,11 +410,6 @@ class Alignment:
             return int(scores[query_row[paired], target_row[paired]].sum())
         matches = int(np.count_nonzero(query_row == target_row))
         return matches * scoring.match + (int(np.count_nonzero(paired)) - matches) * scoring.mismatch
-
-    def _columns(self) -> Iterator[tuple[Ops, Codes, Codes]]:
-        query = self.query.as_query()[slice(*self.rows)]
-        target = self.target.as_target()[self.target_start : self.target_end]
-        return gapped_rows(query, target, self.ops, self.lengths, gap=_GAP)
 
     def __repr__(self) -> str:
         return (

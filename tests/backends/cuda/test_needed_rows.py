@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from longalign.backends.base import Sinks
 from longalign.model.boundary import Boundary
+from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import CollectedLines, mutated
 from longalign.testing.pruned_jobs import closely_pruned_jobs, pruned_closely, pruned_jobs, without_pruning
@@ -66,6 +67,16 @@ def test_no_path_of_interest_leaves_the_needed_rows(boxes, data, width, block_ro
 def check_needed_rows(data, width, block_rows):
     job = data.draw(st.one_of(pruned_jobs(SIZES, 2_000), closely_pruned_jobs(SIZES, 2_000)))
     assert_needed_rows_suffice(job, width, block_rows)
+
+
+@pytest.mark.parametrize(("above_reach", "rows"), [(0, 8), (1, 0)])
+def test_a_path_in_a_gap_may_gain_as_much_more_as_it_costs_to_open_one(above_reach, rows):
+    """Eight letter pairs score 8. No more can be gained, but for the opening of a gap that is open already."""
+    letters, nothing = np.zeros(8, np.uint8), SideGains.of(np.zeros(9, np.int32))
+    bound = 8 + Scoring().gap_open + above_reach
+    job = replace(whole_matrix(letters, letters, Scoring(), True), pruning=Pruning(bound, nothing, nothing))
+    [first], [end] = needed_rows.needed_rows(job, np.zeros(1, np.int64), np.full(1, 8), 8)
+    assert end - first == rows
 
 
 @pytest.mark.parametrize("stretch", [1, 7, 1000])
