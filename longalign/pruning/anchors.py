@@ -13,8 +13,8 @@ from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import bridges
 from longalign.pruning.budget import TimeBudget
 from longalign.pruning.chain import heaviest_chain
-from longalign.pruning.fill import Cell, Rectangles, cells_of, rectangles_around
-from longalign.pruning.halving import can_trace, cut_points, is_large
+from longalign.pruning.fill import Cell, Rectangles, can_be_traced, cells_of, rectangles_around
+from longalign.pruning.halving import are_large, cut_points
 from longalign.pruning.segments import Places, Segments, find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
 
@@ -78,8 +78,8 @@ def refined(
     for _ in range(_ROUNDS):
         large = _large_rectangles(query, target, scoring, anchors, ends, backend)
         is_cheap = budget.affordable_sweeps(large, scoring, backend)
-        searched = [part for part in large[~is_cheap].tolist() if not can_trace(part, backend)]
-        added = [_anchors_within(query, target, scoring, *rectangle) for rectangle in searched]
+        searched = large[~is_cheap & ~can_be_traced(large, backend)]
+        added = [_anchors_within(query, target, scoring, *rectangle) for rectangle in searched.tolist()]
         if not any(map(len, added)):
             break
         anchors = _inserted(anchors, added)
@@ -100,8 +100,7 @@ def _large_rectangles(
     """The large rectangles around the anchors that have no good bridge."""
     rectangles = rectangles_around(anchors, *ends)
     rectangles = rectangles[cells_of(rectangles) > 1]
-    are_large = [is_large(rectangle, backend) for rectangle in rectangles.tolist()]
-    large = rectangles[np.array(are_large, np.bool_)]
+    large = rectangles[are_large(rectangles, backend)]
     return large[~bridges(query, target, scoring, large).is_good(scoring)]
 
 

@@ -35,6 +35,14 @@ def cells_of(rectangles: Rectangles) -> NDArray[np.int64]:
     return (rectangles[:, 1] - rectangles[:, 0]) * (rectangles[:, 3] - rectangles[:, 2])
 
 
+def can_be_traced(rectangles: Rectangles, backend: Backend) -> NDArray[np.bool_]:
+    """Which rectangles the back end can trace. It is asked once about rectangles of the same shape."""
+    rows, cols = rectangles[:, 1] - rectangles[:, 0], rectangles[:, 3] - rectangles[:, 2]
+    shapes, which = np.unique(rows << 32 | cols, return_inverse=True)
+    able = [backend.can_trace(shape >> 32, shape & 0xFFFFFFFF) for shape in shapes.tolist()]
+    return np.array(able, np.bool_)[which]
+
+
 def fill(
     query: Codes,
     target: Codes,
@@ -83,8 +91,7 @@ def _traced(
     """Which of the wanted rectangles are traced."""
     cells = cells_of(rectangles)
     places = np.flatnonzero(is_wanted & (cells > 0))
-    able = [backend.can_trace(i_end - i, j_end - j) for i, i_end, j, j_end in rectangles[places].tolist()]
-    places = places[np.array(able, np.bool_)]
+    places = places[can_be_traced(rectangles[places], backend)]
     is_traced = np.zeros(len(rectangles), np.bool_)
     is_traced[places] = budget.affordable_traces(cells[places])
     return is_traced

@@ -17,7 +17,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import State, entry_edges
 from longalign.model.pruning import Anchors
 from longalign.model.scoring import Scoring
-from longalign.pruning.fill import Rectangles
+from longalign.pruning.fill import Rectangles, can_be_traced, cells_of
 
 #: A rectangle with more cells is cut even if the back end can trace it: to trace all of it takes longer.
 _MOST_CELLS = 1 << 20
@@ -37,8 +37,7 @@ def cut_points(
     sweeps of the rectangles.
     """
     points: list[list[int]] = []
-    large = rectangles.tolist()
-    while large:
+    while large := rectangles.tolist():
         jobs = chain.from_iterable(_halves(query, target, scoring, *rectangle) for rectangle in large)
         results = iter(backend.sweep([*jobs], progress))
         parts: list[list[int]] = []
@@ -49,23 +48,16 @@ def cut_points(
             row, col = ((i + i_end) // 2, j + place) if is_row else (i + place, (j + j_end) // 2)
             points.append([row, row, col, col])
             parts += [i, row, j, col], [row, i_end, col, j_end]
-        large = [part for part in parts if is_large(part, backend)]
+        rectangles = np.array(parts, np.int64)
+        rectangles = rectangles[are_large(rectangles, backend)]
     return np.array(points, np.int64).reshape(-1, 4)
 
 
-def is_large(rectangle: list[int], backend: Backend) -> bool:
-    """Whether a rectangle has many cells, or cannot be traced."""
-    rows, cols = _sides(rectangle)
-    return rows * cols > 0 and (rows * cols > _MOST_CELLS or not can_trace(rectangle, backend))
-
-
-def can_trace(rectangle: list[int], backend: Backend) -> bool:
-    """Whether the back end can trace a rectangle."""
-    return backend.can_trace(*_sides(rectangle))
-
-
-def _sides(rectangle: list[int]) -> tuple[int, int]:
-    return rectangle[1] - rectangle[0], rectangle[3] - rectangle[2]
+def are_large(rectangles: Rectangles, backend: Backend) -> NDArray[np.bool_]:
+    """Which rectangles have many cells, or cannot be traced."""
+    cells = cells_of(rectangles)
+    large: NDArray[np.bool_] = (cells > _MOST_CELLS) | ((cells > 0) & ~can_be_traced(rectangles, backend))
+    return large
 
 
 def _is_cut_between_rows(i: int, i_end: int, j: int, j_end: int) -> bool:

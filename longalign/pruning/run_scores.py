@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once
 from longalign.backends.substitution_tables import PITCH, table_of
-from longalign.model.alignment import Lengths, Op, Ops
+from longalign.model.alignment import Lengths, Op, Ops, uses_query, uses_target
 from longalign.model.alphabet import Codes
 from longalign.model.scoring import Scoring
+from longalign.system.threads import in_threads
+
+#: About how many letters of runs are scored in one call.
+_LETTERS_A_CALL = 1 << 20
 
 _INSERTION, _DELETION = int(Op.INSERTION), int(Op.DELETION)
 
@@ -25,9 +29,19 @@ def scores_of_runs(
 
     No run is empty, and no gap is in two runs. Raises ValueError if the runs leave the matrix.
     """
-    scores = np.zeros(len(ops), np.int64)
-    numbers = np.array([*start, scoring.gap_open, scoring.gap_extend], np.int64)
-    if not _scorer()(query, target, table_of(scoring), numbers, ops, lengths, scores):
+    scores, table, scorer = np.zeros(len(ops), np.int64), table_of(scoring), _scorer()
+    rows = start[0] + np.cumsum(np.where(uses_query(ops), lengths, 0))
+    cols = start[1] + np.cumsum(np.where(uses_target(ops), lengths, 0))
+
+    def score(first: int, end: int) -> bool:
+        i, j = (rows[first - 1], cols[first - 1]) if first else start
+        numbers = np.array([i, j, scoring.gap_open, scoring.gap_extend], np.int64)
+        return scorer(query, target, table, numbers, ops[first:end], lengths[first:end], scores[first:end])
+
+    ends = np.cumsum(lengths)
+    shares = np.arange(_LETTERS_A_CALL, int(lengths.sum()), _LETTERS_A_CALL)
+    cuts = [0, *np.unique(np.searchsorted(ends, shares)).tolist(), len(ops)]
+    if not all(in_threads(score, cuts[:-1], cuts[1:])):
         raise ValueError("runs of operations leave the matrix")
     return scores
 

@@ -170,17 +170,19 @@ def test_more_time_than_for_others_goes_to_related_sequences():
     assert larger.seconds_a_cell == usual.seconds_a_cell
 
 
-@pytest.mark.parametrize(
-    ("sides", "large"),
-    [((1024, 1024), False), ((1025, 1024), True), ((70_000, 1), True), ((70_000, 0), False)],
-)
-def test_a_rectangle_with_many_cells_is_large_and_one_that_cannot_be_traced(sides, large):
+def test_a_rectangle_with_many_cells_is_large_and_one_that_cannot_be_traced():
+    asked = []
+
     class Tracing(CpuBackend):
         def can_trace(self, rows, cols, detour=None):
+            asked.append((rows, cols))
             return rows + cols < 70_000
 
-    rectangle = [5, 5 + sides[0], 7, 7 + sides[1]]
-    assert halving.is_large(rectangle, Tracing()) == large
+    sides = [(1024, 1024), (1025, 1024), (70_000, 1), (1, 70_000), (70_000, 0), (1024, 1024)]
+    rectangles = np.array([[5, 5 + rows, 7, 7 + cols] for rows, cols in sides])
+    assert halving.are_large(rectangles, Tracing()).tolist() == [False, True, True, True, False, False]
+    assert sorted(asked) == sorted({*sides})
+    assert halving.are_large(rectangles[:0], Tracing()).tolist() == []
 
 
 def test_rectangles_are_affordable_if_the_slowest_and_all_together_are():

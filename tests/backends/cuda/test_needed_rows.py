@@ -71,7 +71,7 @@ def check_needed_rows(data, width, block_rows):
 
 @pytest.mark.parametrize(("above_reach", "rows"), [(0, 8), (1, 0)])
 def test_a_path_in_a_gap_may_gain_as_much_more_as_it_costs_to_open_one(above_reach, rows):
-    """Eight letter pairs score 8. No more can be gained, but for the opening of a gap that is open already."""
+    """Eight letter pairs score 8. No more can be gained, but for the cost of opening a gap that is open."""
     letters, nothing = np.zeros(8, np.uint8), SideGains.of(np.zeros(9, np.int32))
     bound = 8 + Scoring().gap_open + above_reach
     job = replace(whole_matrix(letters, letters, Scoring(), True), pruning=Pruning(bound, nothing, nothing))

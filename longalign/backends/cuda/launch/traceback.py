@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ _DIAGONALS = trace_table.LOWEST_DIAGONAL, trace_table.HIGHEST_DIAGONAL
 _WORD, _RUN, _EDGE = 4, 4, 8
 
 
-@lru_cache(1 << 16)  # seeds ask for tens of thousands of rectangles, most of them small
 def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
     """See `longalign.backends.base.Backend`."""
     words = words_of(rows, cols, *diagonals(rows, cols, detour))
