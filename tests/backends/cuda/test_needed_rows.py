@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.backends.base import Sinks
+from longalign.backends.cpu.backend import CpuBackend
 from longalign.model.boundary import Boundary
 from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import Scoring
+from longalign.pruning.gains import gains
 from longalign.testing.inputs import CollectedLines, mutated
 from longalign.testing.pruned_jobs import closely_pruned_jobs, pruned_closely, pruned_jobs, without_pruning
 from longalign.testing.reference import matrices
@@ -135,6 +137,71 @@ def test_strips_have_the_rows_that_their_right_neighbours_wait_for(band_rows):
                     assert passed_on >= waits_for
             left = bands
     assert some_begin_below
+
+
+def tile_of_two_paths():
+    """A part of the matrix of two arrays of one unit, which have different numbers of copies.
+
+    Two optimal paths cross it side by side. Between them, no rows are needed.
+    """
+    unit = np.random.default_rng(1).integers(0, 4, 400, np.uint8)
+    whole = whole_matrix(np.tile(unit, 4)[:1400], np.tile(unit, 3)[:1000], Scoring(), True)
+    i0, i1 = 650, 750
+    [swept] = CpuBackend(threads=1).sweep([replace(whole, rows=(i0,), cols=())])
+    ahead = gains(whole.query, whole.target, Scoring(), threads=1)
+    pruning = Pruning(int(swept.best.score), ahead.query, ahead.target, True).within(i0, i1, 0, 1000)
+    return replace(
+        whole, query=whole.query[i0:i1], top=swept.rows[0], left=whole.left.part(i0, i1), rows=(100,),
+        cols=(), of_matrix=True, pruning=pruning,
+    )  # fmt: skip
+
+
+def run_in_any_order(work, warps, rng):
+    """Move warps on at random, one row block at a time, by the rules of `device.sync`.
+
+    Returns whether all strips end. They stop if one waits for a row that no strip passes on any longer.
+    """
+    strips, rows = work.strips.astype(int), int(work.jobs[0, work_tables.ROWS])
+    tags, done = np.zeros(rows, int), {}
+    waiting, running = list(range(len(strips))), []
+    while waiting or running:
+        while waiting and len(running) < warps:
+            number = waiting.pop(0)
+            running.append([strips[number], strips[number, work_tables.FIRST_START]])
+        moved = False
+        for task in rng.permutation(len(running)):
+            entry, start = running[task]
+            if start >= entry[work_tables.LAST_START]:
+                continue
+            block = np.arange(start, min(start + 8, rows, entry[work_tables.LEFT_ROWS]))
+            goes_on = start > entry[work_tables.BEGIN]
+            is_first = start == entry[work_tables.FIRST_START]
+            if (goes_on and is_first and not done.get(entry[work_tables.FLAG_ABOVE])) or (
+                tags[block] != entry[work_tables.NUMBER]
+            ).any():
+                continue
+            moved = True
+            if rng.random() < 0.5:
+                first = start - entry[work_tables.LAST_PART_LAG]
+                tags[max(first, entry[work_tables.BEGIN]) : max(first + 8, 0)] = entry[work_tables.NUMBER] + 1
+                running[task][1] += 8
+        ended = [entry for entry, start in running if start >= entry[work_tables.LAST_START]]
+        done.update({entry[work_tables.FLAG]: True for entry in ended})
+        running = [task for task in running if task[1] < task[0][work_tables.LAST_START]]
+        if not (moved or ended):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("band_rows", [64, ALL_ROWS])
+@pytest.mark.parametrize("warps", [2, 5, 1000])
+@pytest.mark.parametrize("make", [narrow_job, tile_of_two_paths])
+def test_no_strip_waits_for_ever(make, warps, band_rows, monkeypatch):
+    monkeypatch.setattr("longalign.model.boundary._STRETCH", 16)
+    work = worklist.build([make()], CONFIG, band_rows)
+    assert (work.strips[:, work_tables.BEGIN] > 0).any()
+    for seed in range(10):
+        assert run_in_any_order(work, warps, np.random.default_rng(seed)), f"seed {seed}"
 
 
 def test_cells_in_no_row_of_a_strip_count_as_left_out():

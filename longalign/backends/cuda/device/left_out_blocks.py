@@ -34,7 +34,7 @@ from longalign.backends.cuda.device.letter_scores import UNAMBIGUOUS, letter_sco
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.row import LaneEdge
 from longalign.backends.cuda.device.row_block import LaneCarry
-from longalign.backends.cuda.device.strip_edges import IncomingRow, make_write_edge
+from longalign.backends.cuda.device.strip_edges import IncomingRow, make_pass_on
 from longalign.backends.cuda.device.strip_state import StripState
 from longalign.backends.cuda.device.sync import ALL_LANES, Values
 from longalign.backends.cuda.numba_api import cuda
@@ -204,13 +204,13 @@ def make_leave_out(config: KernelConfig) -> Any:
     must treat separately.
     """
     last_row, loads = config.block_rows - 1, -(-config.block_rows // LANES)
-    tracks_ambiguous, write_edge = letter_scores(config).add_any is not None, make_write_edge(config)
+    tracks_ambiguous, pass_on = letter_scores(config).add_any is not None, make_pass_on(config)
 
     @cuda.jit(device=True)
-    def leave_out(one, other, column, lines, jobs, job, parameters, pruning, rows, tag, first, lane):
-        """The arguments are those of `strip_edges.make_store_edge`."""
-        values, unrequested = Values(pruning.h, pruning.gap), np.int32(-1)
-        write_edge(values, values, column, lines, jobs, job, parameters, rows, tag, unrequested, first, lane)
+    def leave_out(one, other, column, parameters, pruning, begin, rows, tag, first, lane):
+        """`one` and `other` are the rows that `receive` has returned. Others are as in `make_store_edge`."""
+        values = Values(pruning.h, pruning.gap)
+        pass_on(values, values, column, parameters, begin, rows, tag, first, lane)
         codes = one.code | one.above | other.code | other.above
         ambiguous = tracks_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
         edge = other.edge.h if loads > 1 else one.edge.h

@@ -335,46 +335,50 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     return load_rows, load_letters_again
 
 
-def make_write_edge(config: KernelConfig) -> Any:
-    """A device function that writes a lane's two rows of a right edge, each `Values`, to global memory.
+@cache
+def _make_has_rows(config: KernelConfig) -> Any:
+    """A device function that says which of a lane's two rows of a right edge there are.
 
-    It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
+    The edge's rows are those from `begin` on of the rectangle. The row block has rows from `first` on.
     """
     block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
     full = config.block_rows % LANES == 0
 
     @cuda.jit(device=True)
-    def write_edge(
-        one, other, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane
-    ):  # fmt: skip
+    def has_rows(begin, rows, first, lane):
+        count, one = np.uint32(rows - begin), np.int32(first + lane - begin)
+        has_one = (full or lane < block_rows) and np.uint32(one) < count
+        has_other = loads > 1 and (full or lane + LANES < block_rows) and np.uint32(one + LANES) < count
+        return has_one, has_other
+
+    return has_rows
+
+
+@cache
+def make_pass_on(config: KernelConfig) -> Any:
+    """A device function that passes two rows of a right edge, each `Values`, on to the strip to the right."""
+    has_rows = _make_has_rows(config)
+
+    @cuda.jit(device=True)
+    def pass_on(one, other, column, parameters, begin, rows, tag, first, lane):
         """The arguments are those of `make_store_edge`."""
-        row, below = np.int32(first + lane), np.int32(first + lane + LANES)
-        has_one = (full or lane < block_rows) and np.uint32(row) < np.uint32(rows)
-        has_other = loads > 1 and (full or lane + LANES < block_rows) and np.uint32(below) < np.uint32(rows)
+        has_one, has_other = has_rows(begin, rows, first, lane)
+        row = np.int32(first + lane)
         if has_one:
             write_tagged(column, parameters.column_at + row, one.h, one.gap, tag)
         if has_other:
-            write_tagged(column, parameters.column_at + below, other.h, other.gap, tag)
-        if requested_column >= 0:
-            length = rows + 1
-            line_at = jobs[job, work_tables.COL_OUT_AT] + requested_column * 2 * length + 1
-            if has_one:
-                lines[np.uint64(line_at + row)] = one.h
-                lines[np.uint64(line_at + length + row)] = one.gap
-            if has_other:
-                lines[np.uint64(line_at + below)] = other.h
-                lines[np.uint64(line_at + length + below)] = other.gap
+            write_tagged(column, parameters.column_at + np.int32(row + LANES), other.h, other.gap, tag)
 
-    return write_edge
+    return pass_on
 
 
 def make_store_edge(config: KernelConfig) -> Any:
     """A device function that writes the right edge of a row block from the outbox to global memory.
 
-    `make_write_edge` says where.
+    It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
     """
     block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
-    full, write_edge = config.block_rows % LANES == 0, make_write_edge(config)
+    full, has_rows, pass_on = config.block_rows % LANES == 0, _make_has_rows(config), make_pass_on(config)
     unlink, slot_bytes = ARITHMETIC[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)
@@ -386,10 +390,10 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox, outbox_at, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane,
-        base,
+        outbox, outbox_at, column, lines, jobs, job, parameters, begin, rows, tag, requested_column, first,
+        lane, base,
     ):  # fmt: skip
-        """The slots hold rows from `first` on. Rows outside the rectangle are not stored; `first` may be < 0.
+        """The slots hold rows from `first` on. Those above `begin` or below the rectangle are not stored.
 
         `tag` is that of the values passed on. `requested_column` is the number of the requested column that
         this edge is, or -1.
@@ -397,7 +401,17 @@ def make_store_edge(config: KernelConfig) -> Any:
         # Both rows are read before either is written, so that the loads overlap.
         one = read(outbox, outbox_at, lane, parameters, base)
         other = read(outbox, outbox_at, np.int32(lane + LANES), parameters, base) if loads > 1 else one
-        write_edge(one, other, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane)
+        pass_on(one, other, column, parameters, begin, rows, tag, first, lane)
+        if requested_column >= 0:
+            has_one, has_other = has_rows(begin, rows, first, lane)
+            row, length = np.int32(first + lane), rows + 1
+            line_at = jobs[job, work_tables.COL_OUT_AT] + requested_column * 2 * length + 1 + row
+            if has_one:
+                lines[np.uint64(line_at)] = one.h
+                lines[np.uint64(line_at + length)] = one.gap
+            if has_other:
+                lines[np.uint64(line_at + LANES)] = other.h
+                lines[np.uint64(line_at + length + LANES)] = other.gap
 
     return store_edge
 

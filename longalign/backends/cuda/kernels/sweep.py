@@ -188,6 +188,7 @@ def build_kernel(config: KernelConfig) -> Any:
             job = strips[strip, work_tables.JOB]
             rows, tag = np.int32(jobs[job, work_tables.ROWS]), strips[strip, work_tables.NUMBER]
             start, last_start = strips[strip, work_tables.FIRST_START], strips[strip, work_tables.LAST_START]
+            begin = strips[strip, work_tables.BEGIN] if prunes else np.int32(0)
             position, parameters = place(strips, strip, jobs, job, lane)
             last_part_lag = strips[strip, work_tables.LAST_PART_LAG]
             requested_column = strips[strip, work_tables.REQUESTED_COLUMN]
@@ -198,7 +199,7 @@ def build_kernel(config: KernelConfig) -> Any:
             free_top = blank_rows and jobs[job, work_tables.FREE_TOP] != 0
             if start == 0:
                 strip_state = load_top(opened, e, strips, strip, position, parameters, jobs, top)
-            elif prunes and start == strips[strip, work_tables.BEGIN]:
+            elif prunes and start == begin:
                 strip_state = begin_left_out(jobs, job, start)
             else:
                 above, done = strips[strip, work_tables.FLAG_ABOVE], strips[strip, work_tables.DONE_ABOVE]
@@ -313,7 +314,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 if prunes and is_left:
                     incoming = begin_receive(query, column, parameters, rows, end, lane)
                     edge, ambiguous = leave_out(
-                        one, other, column, lines, jobs, job, parameters, pruning, rows, np.int32(tag + 1),
+                        one, other, column, parameters, pruning, begin, rows, np.int32(tag + 1),
                         np.int32(start - last_part_lag), lane,
                     )  # fmt: skip
                     base = LEFT_OUT_BASE
@@ -355,8 +356,8 @@ def build_kernel(config: KernelConfig) -> Any:
                     if not prefetch_edge and not (receive_edge_early and kind == FAST):
                         incoming = begin_receive(query, column, parameters, rows, end, lane)
                     store_edge(
-                        outbox, outbox_at, column, lines, jobs, job, parameters, rows, np.int32(tag + 1),
-                        requested_column, np.int32(start - last_part_lag), lane, base,
+                        outbox, outbox_at, column, lines, jobs, job, parameters, begin, rows,
+                        np.int32(tag + 1), requested_column, np.int32(start - last_part_lag), lane, base,
                     )  # fmt: skip
                     if track_best:
                         exceeds, score = score_of(highest, threshold, costs, base)

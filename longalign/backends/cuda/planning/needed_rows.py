@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
-from longalign.model.boundary import Edge
+from longalign.model.boundary import UNBOUNDED, Edge
 
-Rows = NDArray[np.int64]
+#: Places or columns, or numbers of them.
+Places = NDArray[np.int64]
 
 #: The most boxes on a side of a rectangle. A box has the columns of one strip or of a few.
 _BOXES = 512
@@ -41,11 +42,11 @@ class NeededRows(NamedTuple):
     No strip begins above its left neighbour. One without rows has the same `first` and `end`.
     """
 
-    first: Rows
-    end: Rows
+    first: Places
+    end: Places
 
 
-def needed_rows(job: SweepJob, column: Rows, width: Rows, block_rows: int) -> NeededRows:
+def needed_rows(job: SweepJob, column: Places, width: Places, block_rows: int) -> NeededRows:
     """The rows that may be needed of strips that begin at the columns `column`, in order.
 
     `first` is a multiple of `block_rows`. `end` is one as well, or the number of rows. `job` is pruned.
@@ -66,15 +67,31 @@ def needed_rows(job: SweepJob, column: Rows, width: Rows, block_rows: int) -> Ne
     first = np.where(is_any, above[is_needed.argmax(axis=1)], rows)
     end = np.where(is_any, below[len(above) - 1 - is_needed[:, ::-1].argmax(axis=1)], 0)
     first = np.minimum.accumulate(first[::-1])[::-1]
-    return NeededRows(first[box], np.maximum(first, end)[box])
+    return NeededRows(first[box], _connected(first, np.maximum(first, end), min(block_rows, rows))[box])
 
 
-def _reached(edge: Edge, pair: int, along: Rows, across: Rows) -> Rows:
+def _connected(first: Places, end: Places, least: int) -> Places:
+    """Further ends: between strips that have rows, all have some, and each begins above its neighbour's end.
+
+    `device.sync` says why. A strip and its left neighbour share at least `least` rows.
+    """
+    has_rows = np.flatnonzero(end > first)
+    if len(has_rows):
+        part = slice(has_rows[0], has_rows[-1] + 1)
+        end[part][:-1] = np.maximum(end[part][:-1], first[part][1:] + least)
+        end[part] = np.maximum.accumulate(end[part])
+    return end
+
+
+def _reached(edge: Edge, pair: int, along: Places, across: Places) -> Places:
     """A bound of H of paths from an edge: in cells so many letters along it, and across from it, at most.
 
     The arrays broadcast.
     """
     starts, highest = edge.stretches()
+    ends = [*starts[1:].tolist(), len(edge) + 1]
+    for k in np.flatnonzero(highest == UNBOUNDED).tolist():
+        highest[k] = edge.cells(int(starts[k]), ends[k])[0].max()
     at = np.searchsorted(starts, along, side="right") - 1
     here = np.maximum.accumulate(highest.astype(np.int64))[at]
     on_diagonal = np.maximum.accumulate(highest - pair * starts)[at]

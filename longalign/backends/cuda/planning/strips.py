@@ -77,11 +77,11 @@ def _leave_out_rows(strips: IntArray, job: SweepJob, config: KernelConfig) -> No
     first, end = needed_rows(job, column, width, config.block_rows)
     rows = len(job.query)
     has_rows, block = end > first, config.block_rows
-    # The edge that a strip passes on ends with a whole row block.
-    starts = np.where(end < rows, first - (first - end - lag) // block * block, end + lag)
+    # As many more rows for each strip, so that each reads all that its left neighbour passes on.
+    ends = np.minimum(end + -(-config.span // block) * block, rows + lag)
     strips[:, work_tables.BEGIN] = first
-    strips[:, work_tables.END] = np.where(has_rows, starts, first)
-    strips[1:, work_tables.LEFT_ROWS] = np.where(has_rows, np.minimum(starts - lag, rows), 0)[:-1]
+    strips[:, work_tables.END] = np.where(has_rows, ends, first)
+    strips[1:, work_tables.LEFT_ROWS] = np.where(has_rows, np.minimum(ends - lag, rows), 0)[:-1]
 
 
 def cells_without_rows(strips: IntArray, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,7 +90,7 @@ def cells_without_rows(strips: IntArray, rows: NDArray[np.int64]) -> NDArray[np.
         strips[:, field].astype(np.int64)
         for field in (work_tables.BEGIN, work_tables.END, work_tables.LAST_PART_LAG, work_tables.WIDTH)
     )
-    above, below = np.maximum(begins - lag, 0), np.maximum(rows - (ends - lag), 0)
+    above, below = np.maximum(begins - lag, 0), np.maximum(rows - ends, 0)
     cells: NDArray[np.int64] = width * np.where(ends > begins, above + below, rows)
     return cells
 
