@@ -447,8 +447,8 @@ _CUDA_DEVICE = (
     Fault(
         "CUDA: a strip waits for rows that its left neighbour has not swept to the end",
         f"{_CUDA}/planning/strips.py",
-        "np.minimum(starts - lag, rows)",
-        "np.minimum(starts, rows)",
+        "np.minimum(ends - lag, rows)",
+        "np.minimum(ends, rows)",
         (f"{_NEEDED_ROWS}::test_strips_have_the_rows_that_their_right_neighbours_wait_for",),
     ),
     Fault(
