@@ -40,16 +40,15 @@ class Kernel:
 
 def every_kernel() -> Iterator[Kernel]:
     """All that the back end launches."""
+    from longalign.backends.cuda.kernels import computed_blocks
     from longalign.backends.cuda.kernels import fill_edges as edge_kernel
-    from longalign.backends.cuda.kernels import left_out_lines
     from longalign.backends.cuda.kernels import start_states as start_kernel
     from longalign.backends.cuda.kernels import traceback as trace_kernel
     from longalign.backends.cuda.planning import kernel_shape
 
     yield from map(sweep_kernel, kernel_shape.every_configuration())
     yield Kernel("edges", edge_kernel.build_kernel, edge_kernel.SIGNATURE, EDGE_REGISTERS)
-    yield Kernel("fill_lines", left_out_lines.build_fill, left_out_lines.FILL_SIGNATURE, EDGE_REGISTERS)
-    yield Kernel("computed", left_out_lines.build_find, left_out_lines.FIND_SIGNATURE, EDGE_REGISTERS)
+    yield Kernel("computed", computed_blocks.build_kernel, computed_blocks.SIGNATURE, EDGE_REGISTERS)
     for has_matrix, suffix in ((False, ""), (True, "_matrix")):
         for mode, local in (("local", True), ("global", False)):
             for excludes, excluding in ((False, ""), (True, "_excluding")):

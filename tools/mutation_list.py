@@ -33,7 +33,6 @@ _CONFORMANCE = "tests/backends/test_conformance.py::TestCpuOnOneThread"
 _TRACES = "tests/backends/test_conformance.py::TestCpuTraces"
 _SIMULATED = "tests/backends/cuda/simulator/test_conformance_simulated.py"
 _LEFT_OUT = "tests/backends/cuda/simulator/test_left_out_simulated.py"
-_NEEDED_ROWS = "tests/backends/cuda/test_needed_rows.py"
 _CUDA = "longalign/backends/cuda"
 
 _RECURRENCE = (
@@ -431,46 +430,11 @@ _CUDA_DEVICE = (
         (f"{_LEFT_OUT}::test_every_pair_of_two_diagonals_is_excluded",),
     ),
     Fault(
-        "CUDA: requested lines not filled where row blocks are left out",
-        f"{_CUDA}/backend.py",
-        "if config.prunes and len(table):",
-        "if config.prunes and not len(table):",
+        "CUDA: a requested row not stored where a row block that is left out ends with it",
+        f"{_CUDA}/kernels/sweep.py",
+        "if 0 < requested.row <= end:",
+        "if 0 < requested.row < end:",
         (f"{_LEFT_OUT}::test_what_requested_rows_hold_where_all_is_left_out",),
-    ),
-    Fault(
-        "CUDA: the last row that a strip passes on taken for one that was left out",
-        f"{_CUDA}/device/strip_edges.py",
-        "row < left_edge.rows",
-        "row + 1 < left_edge.rows",
-        (f"{_SIMULATED}::test_a_row_block_waits_for_each_value_of_its_edge",),
-    ),
-    Fault(
-        "CUDA: a strip waits for rows that its left neighbour has not swept to the end",
-        f"{_CUDA}/planning/strips.py",
-        "np.minimum(ends - lag, rows)",
-        "np.minimum(ends, rows)",
-        (f"{_NEEDED_ROWS}::test_strips_have_the_rows_that_their_right_neighbours_wait_for",),
-    ),
-    Fault(
-        "CUDA: the first rows of a strip that may be needed are not swept",
-        f"{_CUDA}/planning/needed_rows.py",
-        "above[is_needed.argmax(axis=1)]",
-        "below[is_needed.argmax(axis=1)]",
-        (f"{_NEEDED_ROWS}::test_no_path_of_interest_leaves_the_needed_rows",),
-    ),
-    Fault(
-        "CUDA: rows that only a path in a gap needs are not swept",
-        f"{_CUDA}/planning/needed_rows.py",
-        ">= job.pruning.bound - job.scoring.gap_open",
-        ">= job.pruning.bound",
-        (f"{_NEEDED_ROWS}::test_a_path_in_a_gap_may_gain_as_much_more_as_it_costs_to_open_one",),
-    ),
-    Fault(
-        "CUDA: rows that only a path from the left edge needs are not swept",
-        f"{_CUDA}/planning/needed_rows.py",
-        "_reached(job.left, pair, below, right)",
-        "_reached(job.left, pair, 0 * below, right)",
-        (f"{_NEEDED_ROWS}::test_values_on_the_edges_of_a_part_bound_those_inside",),
     ),
 )
 

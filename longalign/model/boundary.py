@@ -18,9 +18,6 @@ from longalign.system.rationals import Number
 
 IntArray = NDArray[np.int32]
 
-#: More than any H.
-UNBOUNDED = np.iinfo(np.int32).max
-
 #: The cells of a stretch of a `Boundary`.
 _STRETCH = 1 << 12
 
@@ -62,7 +59,7 @@ class Edge(Protocol):
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The edge in stretches: the index at which each begins, and an upper bound of H in each.
 
-        They are found without unpacking the edge. Where that gives no bound, it is `UNBOUNDED`.
+        They are found without unpacking the edge.
         """
         ...
 

@@ -153,7 +153,8 @@ class Sequence:
     def as_query(self) -> Codes:
         """Codes for the query's side, along the strand: uint8 of shape (length,).
 
-        It is the same array each time, so it must not be changed. It can be: compiled kernels take no others.
+        It is the same array each time, and must not be changed. It is writable only because compiled kernels
+        take writable arrays.
         A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters. See
         `longalign.model.alphabet` for what a scoring may ask for.
         """
@@ -162,6 +163,11 @@ class Sequence:
     def as_target(self) -> Codes:
         """Codes for the target's side, likewise, but that others are 5 in DNA."""
         return self._target_codes
+
+    def forget_codes(self) -> None:
+        """Free the memory of the codes, which are made again when they are asked for."""
+        for name in ("_query_codes", "_target_codes"):
+            vars(self).pop(name, None)
 
     @cached_property
     def _query_codes(self) -> Codes:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.model.boundary import UNBOUNDED, IntArray
+from longalign.model.boundary import IntArray
 from longalign.model.scoring import NEG_INF
 from longalign.store.line_tables import narrowest
 
@@ -132,7 +132,7 @@ class PackedEdge:
         highest = self.anchors + ANCHOR_STRIDE * np.maximum(rise, 0)
         from_next = self.anchors[1:] - ANCHOR_STRIDE * np.minimum(fall[:-1], 0)
         np.minimum(highest[:-1], from_next, out=highest[:-1])
-        highest[np.maximum(rise, -fall) > _LARGEST_BOUNDED] = UNBOUNDED
+        highest[np.maximum(rise, -fall) > _LARGEST_BOUNDED] = np.iinfo(np.int32).max
         return begins, highest
 
     def __len__(self) -> int:

@@ -68,6 +68,18 @@ def test_changing_the_array_later_changes_nothing() -> None:
     assert text(sequence) == "ACGT"
 
 
+def test_codes_are_made_once_and_again_after_they_were_forgotten():
+    sequence = Sequence.from_letters("x", "ACGTN")
+    first = sequence.as_query(), sequence.as_target()
+    assert sequence.as_query() is first[0]
+    assert sequence.as_target() is first[1]
+    sequence.forget_codes()
+    again = sequence.as_query(), sequence.as_target()
+    assert [codes.tolist() for codes in again] == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 5]]
+    assert again[0] is not first[0]
+    assert again[1] is not first[1]
+
+
 @given(st.text(ALPHABET))
 def test_the_minus_strand_is_the_reverse_complement(letters: str) -> None:
     sequence = Sequence.from_letters("x", letters, offset=7, record_length=1000).on("minus")

@@ -32,7 +32,6 @@ from longalign.backends.cuda.kernel_library import (
     computed_blocks_spec,
     edge_spec,
     every_spec,
-    fill_lines_spec,
     path_specs,
     start_spec,
     sweep_spec,
@@ -296,16 +295,14 @@ class CudaBackend:
             threads = config.warps * LANES
             grid = grid_for(work.linear_edges, threads)
             configured(fill, grid, threads, workspace.stream)(*buffers.edges)
-        alone, computed, table = self._share == 1, None, worklist.line_table(jobs, work)
-        if config.prunes and len(table):
-            buffers.fill_lines(self._compiled(fill_lines_spec()), table)
+        alone, computed = self._share == 1, None
         with Download(jobs, work, buffers.lines, buffers.flags, workspace, self._streams) as download:
             reported = sweep_launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress, alone=alone
             )
             if config.prunes and not self._streams and download.feeds:
-                found = buffers.computed_blocks(self._compiled(computed_blocks_spec()))
-                computed = ComputedBlocks(table, found)
+                table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
+                computed = ComputedBlocks(table, buffers.computed_blocks(find, table))
             lines = download.finish(computed)
         self.kernel_seconds += workspace.kernel_seconds()
         workspace.stream.synchronize()

@@ -14,7 +14,7 @@ from longalign.backends.compilation import compile_or_load
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.devices import one_line
 from longalign.backends.cuda.kernel_cache import CudaCache
-from longalign.backends.cuda.kernels import fill_edges, left_out_lines, start_states, sweep, traceback
+from longalign.backends.cuda.kernels import computed_blocks, fill_edges, start_states, sweep, traceback
 from longalign.backends.cuda.numba_api import load_kernel
 from longalign.backends.cuda.planning import kernel_shape
 from longalign.backends.cuda.planning.kernel_shape import Kind
@@ -49,14 +49,9 @@ def edge_spec() -> KernelSpec:
     return KernelSpec("linear edges", fill_edges.build_kernel, (), fill_edges.SIGNATURE)
 
 
-def fill_lines_spec() -> KernelSpec:
-    """The kernel that fills requested lines with the values of cells that were left out."""
-    return KernelSpec("lines left out", left_out_lines.build_fill, (), left_out_lines.FILL_SIGNATURE)
-
-
 def computed_blocks_spec() -> KernelSpec:
     """The kernel that finds what of requested lines was computed."""
-    return KernelSpec("computed blocks", left_out_lines.build_find, (), left_out_lines.FIND_SIGNATURE)
+    return KernelSpec("computed blocks", computed_blocks.build_kernel, (), computed_blocks.SIGNATURE)
 
 
 def trace_spec(has_matrix: bool) -> KernelSpec:
@@ -86,7 +81,6 @@ def every_spec(compute_capability: tuple[int, int]) -> Iterator[KernelSpec]:
     yield from (start_spec(*kind) for kind in product((True, False), repeat=3))
     yield from map(trace_spec, (False, True))
     yield edge_spec()
-    yield fill_lines_spec()
     yield computed_blocks_spec()
 
 
@@ -108,7 +102,7 @@ def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
 def dispatcher(spec: KernelSpec) -> Any:
     """Numba's dispatcher of a kernel, not compiled yet."""
     kernel = spec.build(*spec.options)
-    kernel._cache = CudaCache(f"{spec.build.__module__}.{spec.build.__name__} {spec.options}")
+    kernel._cache = CudaCache(f"{spec.build.__module__} {spec.options}")
     return kernel
 
 

@@ -9,10 +9,10 @@ next cells, their left neighbours hand on two more, and the left edge has just b
 out if none of these values reaches the bound with what can still be gained. Where parts have not started, the
 row above their cells is the top edge.
 
-**What is left behind.** On the right edge there are the values of `pruning.values_left_out`. Requested rows
-and columns have been filled with them before the sweep. The lanes keep what they hold, but it no longer
-counts: the base of the strip becomes LEFT_OUT_BASE. Further blocks that are left out therefore only look at
-the left edge. H on the left edge above the next row is kept, since a path may enter the next block there.
+**What is left behind.** On the right edge and in requested rows there are the values of
+`pruning.values_left_out`. The lanes keep what they hold, but it no longer counts: the base of the strip
+becomes LEFT_OUT_BASE. Further blocks that are left out therefore only look at the left edge. H on the left
+edge above the next row is kept, since a path may enter the next block there.
 
 **A block that is swept.** Values of cells that were left out may be far below those beside them, or minus
 infinity. Values below a floor are therefore raised to it, before the base is moved. `planning.raised_range`
@@ -28,14 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.letter_scores import UNAMBIGUOUS, letter_scores
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
+from longalign.backends.cuda.device.requested_rows import first_requested_below, requested_row
 from longalign.backends.cuda.device.row import LaneEdge
 from longalign.backends.cuda.device.row_block import LaneCarry
-from longalign.backends.cuda.device.strip_edges import IncomingRow, make_pass_on
-from longalign.backends.cuda.device.strip_state import StripState
+from longalign.backends.cuda.device.strip_edges import IncomingRow, make_write_edge
 from longalign.backends.cuda.device.sync import ALL_LANES, Values
 from longalign.backends.cuda.numba_api import cuda
 from longalign.model import pruning as model
@@ -179,41 +179,62 @@ def make_enter_block(config: KernelConfig) -> Any:
     return enter_block
 
 
-def make_begin_left_out(config: KernelConfig) -> Any:
-    """A device function for the state of a strip that begins below rows that are not needed.
-
-    It is that after a row block that was left out. What lanes hold is undefined and does not count. Parts may
-    still be at ambiguous letters of those rows.
-    """
-    span = config.span
-
-    @cuda.jit(device=True)
-    def begin_left_out(jobs, job, start):
-        nothing = LaneEdge(np.int32(0), np.int32(0))
-        h = np.int32(jobs[job, work_tables.LEFT_OUT_H])
-        carry = LaneCarry(nothing, nothing, np.int32(0))
-        return StripState(carry, h, LEFT_OUT_BASE, np.int32(start + span), np.int32(0))
-
-    return begin_left_out
-
-
 def make_leave_out(config: KernelConfig) -> Any:
-    """A device function that passes on the right edge of a row block that is left out.
+    """A device function that stores the right edge of a row block that is left out.
 
     Returns H of the block's last row on the left edge, and whether it has an ambiguous letter that the kernel
     must treat separately.
     """
     last_row, loads = config.block_rows - 1, -(-config.block_rows // LANES)
-    tracks_ambiguous, pass_on = letter_scores(config).add_any is not None, make_pass_on(config)
+    tracks_ambiguous, write_edge = letter_scores(config).add_any is not None, make_write_edge(config)
 
     @cuda.jit(device=True)
-    def leave_out(one, other, column, parameters, pruning, begin, rows, tag, first, lane):
-        """`one` and `other` are the rows that `receive` has returned. Others are as in `make_store_edge`."""
+    def leave_out(
+        one, other, column, lines, jobs, job, parameters, pruning, rows, tag, requested_column, first, lane
+    ):  # fmt: skip
+        """The arguments are those of `strip_edges.make_store_edge`."""
         values = Values(pruning.h, pruning.gap)
-        pass_on(values, values, column, parameters, begin, rows, tag, first, lane)
+        write_edge(
+            values, values, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane
+        )
         codes = one.code | one.above | other.code | other.above
         ambiguous = tracks_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
         edge = other.edge.h if loads > 1 else one.edge.h
         return cuda.shfl_sync(ALL_LANES, edge, last_row % LANES), ambiguous
 
     return leave_out
+
+
+def make_store_left_out(config: KernelConfig) -> Any:
+    """A device function that stores what a row block that is left out leaves behind in requested rows.
+
+    `requested` is the requested row that some part had yet to pass before an earlier row block. Returns the
+    one that some part had yet to pass before this row block.
+
+    Each lane writes its own columns, which is slow but rare: the strips beside it do not wait for requested
+    rows, only for its right edge.
+    """
+    columns, halves, block_rows = config.columns, config.halves, np.int32(config.block_rows)
+
+    @cuda.jit(device=True)
+    def store_part(lines, position, half, number, jobs, pruning):
+        first, length = np.int32(position.first + half * columns), jobs[position.job, work_tables.COLS] + 1
+        at = jobs[position.job, work_tables.ROW_OUT_AT] + number * 2 * length + 1 + first
+        for k in range(np.int32(min(columns, position.width - half * columns))):
+            lines[np.uint64(at + k)] = pruning.h
+            lines[np.uint64(at + length + k)] = pruning.gap
+
+    @cuda.jit(device=True)
+    def store_left_out(lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning):
+        job, passed = position.job, np.int32(start - last_part_lag)
+        number = first_requested_below(passed, requested.number, requested_rows, jobs, job)
+        first = each = requested_row(number, requested_rows, jobs, job)
+        while 0 < each.row <= start + block_rows:
+            for half in range(halves):
+                swept = np.int32(start - STEP_ROWS * (halves * position.lane + half))
+                if swept < each.row <= swept + block_rows:
+                    store_part(lines, position, np.int32(half), each.number, jobs, pruning)
+            each = requested_row(np.int32(each.number + 1), requested_rows, jobs, job)
+        return first
+
+    return store_left_out

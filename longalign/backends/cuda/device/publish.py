@@ -43,14 +43,13 @@ def make_publish(config: KernelConfig) -> Any:
         """`start`: the first row that the first part has yet to sweep. Returns whether the host says stop."""
         is_last, stopped = start >= last_start, False
         passed = np.int32(start - last_part_lag - lead)
-        overwritten = strips[strip, work_tables.NEXT_FIRST_ROW], strips[strip, work_tables.NEXT_END_ROW]
-        if not is_last and overwritten[0] < passed < overwritten[1]:
+        if not is_last and 0 < passed < rows:
             let_neighbour_catch_up(
                 column, parameters.column_at + passed, np.int32(tag + 1), strips[strip, work_tables.NEXT],
                 tickets, lane,
             )  # fmt: skip
         if is_last or np.uint32(start) % np.uint32(REPORT_EVERY * block_rows) == 0:
-            if last_start <= start < strips[strip, work_tables.END]:
+            if last_start <= start < rows + last_part_lag:
                 store_state(state, state_at, lane, opened, e, strip_state)
             begin = strips[strip, work_tables.FIRST_START]
             publish_rows(flags, strips[strip, work_tables.FLAG], np.int32(start - begin), lane)

@@ -27,7 +27,6 @@ from longalign.backends.cuda.device.row_block import LETTER_BYTES, LaneCarry
 from longalign.backends.cuda.device.sync import (
     ALL_LANES,
     POLL_NANOSECONDS,
-    Tagged,
     Values,
     any_missing,
     read_tagged,
@@ -35,7 +34,7 @@ from longalign.backends.cuda.device.sync import (
     untagged,
     write_tagged,
 )
-from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
+from longalign.backends.cuda.device.work_tables import high_of, low_of
 from longalign.backends.cuda.numba_api import cuda
 
 #: The fields of a rectangle that its row blocks need, as in `work_tables`.
@@ -45,11 +44,6 @@ JobParameters = namedtuple("JobParameters", "match mismatch opening extend base_
 #: letter; and the code of the letter a step above, where the high half of a packed number is at work. For a
 #: row outside the rectangle, these are those of the nearest row inside.
 IncomingRow = namedtuple("IncomingRow", "edge code above")
-
-
-#: The left edge of a strip: the number of its first rows that the left neighbour passes on, and H and the gap
-#: state in all rows below, which are those of cells that were left out.
-LeftEdge = namedtuple("LeftEdge", "rows h gap")
 
 
 @cuda.jit(device=True)
@@ -168,20 +162,6 @@ def _make_read_letters(config: KernelConfig) -> Any:
     return read_letters
 
 
-def make_left_edge(config: KernelConfig) -> Any:
-    """A device function that reads the `LeftEdge` of a strip. Kernels that sweep everything do not use it."""
-    prunes = config.prunes
-
-    @cuda.jit(device=True)
-    def left_edge(strips, strip, jobs, job):
-        if not prunes:
-            return LeftEdge(np.int32(0), np.int32(0), np.int32(0))
-        h, gap = jobs[job, work_tables.LEFT_OUT_H], jobs[job, work_tables.LEFT_OUT_GAP]
-        return LeftEdge(strips[strip, work_tables.LEFT_ROWS], np.int32(h), np.int32(gap))
-
-    return left_edge
-
-
 def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     """Device functions that begin and complete the receipt of a row block's left edge and letters.
 
@@ -190,19 +170,7 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     early, or only some rows (see `KernelConfig.prefetch_edge`).
     """
     loads, nearest = -(-config.block_rows // LANES), _make_nearest(config)
-    read_letters, prunes, to_other = _make_read_letters(config), config.prunes, LANES if loads > 1 else 0
-
-    @cuda.jit(device=True)
-    def known(read, row, left_edge, tag):
-        """What was read for a row, or, if the left neighbour does not pass it on, what is there instead."""
-        if not prunes or row < left_edge.rows:
-            return read
-        return Tagged(pack(left_edge.h, tag), pack(left_edge.gap, tag))
-
-    @cuda.jit(device=True)
-    def both_known(one, other, rows, tag, start, lane, left_edge):
-        row, below = nearest(start, lane, rows), nearest(start, np.int32(lane + to_other), rows)
-        return known(one, row, left_edge, tag), known(other, below, left_edge, tag)
+    read_letters = _make_read_letters(config)
 
     @cuda.jit(device=True)
     def read_edges(column, parameters, rows, start, lane):
@@ -229,18 +197,17 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
         return first, second
 
     @cuda.jit(device=True)
-    def receive(incoming, column, parameters, rows, tag, start, lane, stop, left_edge):
+    def receive(incoming, column, parameters, rows, tag, start, lane, stop):
         """Returns the two rows that `begin` has returned (`incoming`), with `Values` as their edges.
 
         The third result is whether the host has set `stop` while this warp waited. The rows are invalid then.
         """
         first, second = incoming
-        one, other = both_known(first.edge, second.edge, rows, tag, start, lane, left_edge)
+        one, other = first.edge, second.edge
         stopped = False
         while not stopped and any_missing(one, other, tag):
             cuda.nanosleep(POLL_NANOSECONDS)  # leaves the issue slots to other warps
             one, other = read_edges(column, parameters, rows, start, lane)
-            one, other = both_known(one, other, rows, tag, start, lane, left_edge)
             stopped = stop_requested(stop)
         return (
             IncomingRow(untagged(one), first.code, first.above),
@@ -335,50 +302,46 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     return load_rows, load_letters_again
 
 
-@cache
-def _make_has_rows(config: KernelConfig) -> Any:
-    """A device function that says which of a lane's two rows of a right edge there are.
+def make_write_edge(config: KernelConfig) -> Any:
+    """A device function that writes a lane's two rows of a right edge, each `Values`, to global memory.
 
-    The edge's rows are those from `begin` on of the rectangle. The row block has rows from `first` on.
+    It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
     """
     block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
     full = config.block_rows % LANES == 0
 
     @cuda.jit(device=True)
-    def has_rows(begin, rows, first, lane):
-        count, one = np.uint32(rows - begin), np.int32(first + lane - begin)
-        has_one = (full or lane < block_rows) and np.uint32(one) < count
-        has_other = loads > 1 and (full or lane + LANES < block_rows) and np.uint32(one + LANES) < count
-        return has_one, has_other
-
-    return has_rows
-
-
-@cache
-def make_pass_on(config: KernelConfig) -> Any:
-    """A device function that passes two rows of a right edge, each `Values`, on to the strip to the right."""
-    has_rows = _make_has_rows(config)
-
-    @cuda.jit(device=True)
-    def pass_on(one, other, column, parameters, begin, rows, tag, first, lane):
+    def write_edge(
+        one, other, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane
+    ):  # fmt: skip
         """The arguments are those of `make_store_edge`."""
-        has_one, has_other = has_rows(begin, rows, first, lane)
-        row = np.int32(first + lane)
+        row, below = np.int32(first + lane), np.int32(first + lane + LANES)
+        has_one = (full or lane < block_rows) and np.uint32(row) < np.uint32(rows)
+        has_other = loads > 1 and (full or lane + LANES < block_rows) and np.uint32(below) < np.uint32(rows)
         if has_one:
             write_tagged(column, parameters.column_at + row, one.h, one.gap, tag)
         if has_other:
-            write_tagged(column, parameters.column_at + np.int32(row + LANES), other.h, other.gap, tag)
+            write_tagged(column, parameters.column_at + below, other.h, other.gap, tag)
+        if requested_column >= 0:
+            length = rows + 1
+            line_at = jobs[job, work_tables.COL_OUT_AT] + requested_column * 2 * length + 1
+            if has_one:
+                lines[np.uint64(line_at + row)] = one.h
+                lines[np.uint64(line_at + length + row)] = one.gap
+            if has_other:
+                lines[np.uint64(line_at + below)] = other.h
+                lines[np.uint64(line_at + length + below)] = other.gap
 
-    return pass_on
+    return write_edge
 
 
 def make_store_edge(config: KernelConfig) -> Any:
     """A device function that writes the right edge of a row block from the outbox to global memory.
 
-    It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
+    `make_write_edge` says where.
     """
     block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
-    full, has_rows, pass_on = config.block_rows % LANES == 0, _make_has_rows(config), make_pass_on(config)
+    full, write_edge = config.block_rows % LANES == 0, make_write_edge(config)
     unlink, slot_bytes = ARITHMETIC[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)
@@ -390,10 +353,10 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox, outbox_at, column, lines, jobs, job, parameters, begin, rows, tag, requested_column, first,
-        lane, base,
+        outbox, outbox_at, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane,
+        base,
     ):  # fmt: skip
-        """The slots hold rows from `first` on. Those above `begin` or below the rectangle are not stored.
+        """The slots hold rows from `first` on. Rows outside the rectangle are not stored; `first` may be < 0.
 
         `tag` is that of the values passed on. `requested_column` is the number of the requested column that
         this edge is, or -1.
@@ -401,17 +364,7 @@ def make_store_edge(config: KernelConfig) -> Any:
         # Both rows are read before either is written, so that the loads overlap.
         one = read(outbox, outbox_at, lane, parameters, base)
         other = read(outbox, outbox_at, np.int32(lane + LANES), parameters, base) if loads > 1 else one
-        pass_on(one, other, column, parameters, begin, rows, tag, first, lane)
-        if requested_column >= 0:
-            has_one, has_other = has_rows(begin, rows, first, lane)
-            row, length = np.int32(first + lane), rows + 1
-            line_at = jobs[job, work_tables.COL_OUT_AT] + requested_column * 2 * length + 1 + row
-            if has_one:
-                lines[np.uint64(line_at)] = one.h
-                lines[np.uint64(line_at + length)] = one.gap
-            if has_other:
-                lines[np.uint64(line_at + LANES)] = other.h
-                lines[np.uint64(line_at + length + LANES)] = other.gap
+        write_edge(one, other, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane)
 
     return store_edge
 

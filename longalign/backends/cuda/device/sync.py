@@ -21,22 +21,6 @@ fence is needed:
    discarded.
 4. Until tag s appears, strip s reads smaller tags only. The next greater tag is written by strip s itself.
 
-**Strips with few rows.** A strip of a rectangle that is pruned may begin lower and end higher than others
-(`planning.needed_rows`). It waits only for rows that its left neighbour passes on: those above some row L.
-For the rows below, it has the values of cells that were left out. It passes on no rows above its first one.
-From the first strip that has rows to the last one,
-
-- every strip has some;
-- no strip begins above its left neighbour, and each begins above row L;
-- each reads all rows that its left neighbour passes on.
-
-Rules 3 and 4 hold then as well, because of this: when strip t writes row r, no earlier strip has yet to read
-or write a row down to r. For t has received all rows of its row block, the last of which is a row x >= r. If
-x lies above L, t has waited for it. So its left neighbour has written row x, and has passed all rows down to
-r. Otherwise t has waited for the last row that its left neighbour passes on. So that strip has received all
-of its rows. Among them is the last one that the strip before passes on, and so on. Strips before the first
-one that has rows touch no row.
-
 **Flags.** A strip has a flag in each band, which counts the rows that its first part has swept in the band.
 Its right edge lags behind this count by the lag of its last part, and so do the requested rows and columns
 that its lanes have stored. The lanes use plain stores for these, and for the state with which the strip

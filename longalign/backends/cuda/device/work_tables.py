@@ -20,8 +20,7 @@ MATRIX_AT, LETTERS = 14, 15  # LETTERS: the letters of the largest alphabet in t
 STATE_AT = 16  # where the states of its strips begin, if bands interrupt them
 FREE_TOP = 17  # 1 if H is 0 all along the top edge and no gap is open there, else 0
 # Of rectangles that are pruned (see `left_out_blocks`); 0 for others. Their gains are in the array of
-# requested rows. CELLS_LEFT_OUT begins with the cells in no row of a strip. The row blocks that are left out
-# are added, but for those at the ends of strips.
+# requested rows. CELLS_LEFT_OUT is an output, without the row blocks at the ends of strips.
 QUERY_GAIN_AT, TARGET_GAIN_AT, BOUND, BOUND_RISES, LEFT_OUT_H, LEFT_OUT_GAP = 18, 19, 20, 21, 22, 23
 REACH = 24  # how far below the highest value around a row block others are raised
 CELLS_LEFT_OUT = 25
@@ -36,10 +35,6 @@ JOB_FIELDS = 26
 # BAND: the number of the band.
 # FIRST_START, LAST_START: the rows at which its first part begins and ends the band.
 # LAST_PART_LAG: the rows by which its last part is behind its first one.
-# BEGIN, END: the rows at which its first part begins the first of its bands, and ends the last one. If some
-# rows are not needed (`planning.needed_rows`), it begins lower down, or ends higher up.
-# LEFT_ROWS: its left neighbour passes on its right edge down to this row.
-# NEXT_FIRST_ROW, NEXT_END_ROW: its right neighbour overwrites the rows of its right edge between these.
 # FLAG_ABOVE, DONE_ABOVE: the index of its flag in the band above, and the value of that flag at the end.
 # NEXT: the ticket of its right neighbour in the band, or NO_TICKET.
 # EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in the array of requested rows, and how many it
@@ -47,8 +42,7 @@ JOB_FIELDS = 26
 JOB, FIRST_COLUMN, WIDTH, NUMBER, REQUESTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
 BAND, FIRST_START, LAST_START, LAST_PART_LAG, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11
 NEXT, EXCLUDED_AT, EXCLUDED = 12, 13, 14
-BEGIN, END, LEFT_ROWS, NEXT_FIRST_ROW, NEXT_END_ROW = 15, 16, 17, 18, 19
-STRIP_FIELDS = 20
+STRIP_FIELDS = 15
 NO_TICKET = (1 << 31) - 1
 
 # The table of linear edges, int64, one row for each: its side, the index at which it begins in the array of

@@ -50,10 +50,10 @@ from longalign.backends.cuda.device.excluded_pairs import excluded_row_from, pai
 from longalign.backends.cuda.device.left_out_blocks import (
     LEFT_OUT_BASE,
     is_left_out,
-    make_begin_left_out,
     make_enter_block,
     make_highest_around,
     make_leave_out,
+    make_store_left_out,
     query_limits,
     raise_row,
     read_gains,
@@ -79,7 +79,6 @@ from longalign.backends.cuda.device.requested_rows import requested_row
 from longalign.backends.cuda.device.row_block import LETTER_BYTES, SharedCursor
 from longalign.backends.cuda.device.strip_edges import (
     make_costs,
-    make_left_edge,
     make_load_rows,
     make_rebase,
     make_receive,
@@ -137,14 +136,13 @@ def build_kernel(config: KernelConfig) -> Any:
     place, load_target, load_top = make_place(config), make_load_target(config), make_load_top(config)
     lane_costs, rebase, state_words = make_costs(config), make_rebase(config), config.state_words
     (begin_receive, receive), store_edge = make_receive(config), make_store_edge(config)
-    read_left_edge = make_left_edge(config)
     load_rows, load_letters_again = make_load_rows(config)
     choose_kind, refine_kind = make_choose_kind(config), make_refine_kind(config)
     threshold_of, sweep_block = make_threshold(config), make_sweep_block(config, begin_receive)
     save_block, hold_block, save_held_block, restore_block = make_replay(config)
     score_of, after_high_block = make_score(config), make_after_high_block(config)
     publish, (_, load_state) = make_publish(config), make_state_store(config)
-    prunes, leave_out, begin_left_out = config.prunes, make_leave_out(config), make_begin_left_out(config)
+    prunes, leave_out, store_left_out = config.prunes, make_leave_out(config), make_store_left_out(config)
     highest_around, enter_block = make_highest_around(config), make_enter_block(config)
     excludes = config.excludes
 
@@ -188,7 +186,6 @@ def build_kernel(config: KernelConfig) -> Any:
             job = strips[strip, work_tables.JOB]
             rows, tag = np.int32(jobs[job, work_tables.ROWS]), strips[strip, work_tables.NUMBER]
             start, last_start = strips[strip, work_tables.FIRST_START], strips[strip, work_tables.LAST_START]
-            begin = strips[strip, work_tables.BEGIN] if prunes else np.int32(0)
             position, parameters = place(strips, strip, jobs, job, lane)
             last_part_lag = strips[strip, work_tables.LAST_PART_LAG]
             requested_column = strips[strip, work_tables.REQUESTED_COLUMN]
@@ -199,8 +196,6 @@ def build_kernel(config: KernelConfig) -> Any:
             free_top = blank_rows and jobs[job, work_tables.FREE_TOP] != 0
             if start == 0:
                 strip_state = load_top(opened, e, strips, strip, position, parameters, jobs, top)
-            elif prunes and start == begin:
-                strip_state = begin_left_out(jobs, job, start)
             else:
                 above, done = strips[strip, work_tables.FLAG_ABOVE], strips[strip, work_tables.DONE_ABOVE]
                 if wait_for_band(flags, above, done, stop):
@@ -252,12 +247,9 @@ def build_kernel(config: KernelConfig) -> Any:
                     if rebases and not prunes:
                         carry = rebase(opened, e, carry, cost(np.int32(new_base - base)))
                         base = new_base
-                    left_edge = read_left_edge(strips, strip, jobs, job)
                     if prunes:  # read before the edge, for which the warp may have to wait
                         pruning = read_pruning(jobs, job)
-                    one, other, stopped = receive(
-                        incoming, column, parameters, rows, tag, start, lane, stop, left_edge
-                    )  # fmt: skip
+                    one, other, stopped = receive(incoming, column, parameters, rows, tag, start, lane, stop)
                     if stopped:
                         return
                     if prunes:
@@ -314,9 +306,13 @@ def build_kernel(config: KernelConfig) -> Any:
                 if prunes and is_left:
                     incoming = begin_receive(query, column, parameters, rows, end, lane)
                     edge, ambiguous = leave_out(
-                        one, other, column, parameters, pruning, begin, rows, np.int32(tag + 1),
-                        np.int32(start - last_part_lag), lane,
+                        one, other, column, lines, jobs, job, parameters, pruning, rows, np.int32(tag + 1),
+                        requested_column, np.int32(start - last_part_lag), lane,
                     )  # fmt: skip
+                    if 0 < requested.row <= end:
+                        requested = store_left_out(
+                            lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning
+                        )  # fmt: skip
                     base = LEFT_OUT_BASE
                     if not outside:
                         blocks_left_out = np.int32(blocks_left_out + 1)
@@ -356,8 +352,8 @@ def build_kernel(config: KernelConfig) -> Any:
                     if not prefetch_edge and not (receive_edge_early and kind == FAST):
                         incoming = begin_receive(query, column, parameters, rows, end, lane)
                     store_edge(
-                        outbox, outbox_at, column, lines, jobs, job, parameters, begin, rows,
-                        np.int32(tag + 1), requested_column, np.int32(start - last_part_lag), lane, base,
+                        outbox, outbox_at, column, lines, jobs, job, parameters, rows, np.int32(tag + 1),
+                        requested_column, np.int32(start - last_part_lag), lane, base,
                     )  # fmt: skip
                     if track_best:
                         exceeds, score = score_of(highest, threshold, costs, base)

@@ -14,7 +14,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
-from longalign.backends.cuda.kernels import left_out_lines
+from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch.worklist import Allocate, WorkList
 from longalign.backends.cuda.numba_api import configured, cuda, download, part_of, upload
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands
@@ -73,14 +73,14 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
 
 
 def _line_bytes(job: SweepJob) -> int:
-    """Bytes of the table of requested lines, and of the result of `left_out_lines`."""
+    """Bytes of the table of requested lines, and of the result of `kernels.computed_blocks`."""
     longest = max(len(job.query), len(job.target))
     return (len(job.rows) + len(job.cols)) * (8 * work_tables.LINE_FIELDS + 4 * _blocks(longest))
 
 
 def _blocks(length: int) -> int:
-    """The number of blocks of a line: see `kernels.left_out_lines`."""
-    return -(-length // left_out_lines.BLOCK)
+    """The number of blocks of a line: see `kernels.computed_blocks`."""
+    return -(-length // computed_blocks.BLOCK)
 
 
 def max_boundary_cells(free_bytes: int) -> int:
@@ -303,28 +303,16 @@ class DeviceBuffers(Arena):
             upload(self._part(start, beginning.shape, beginning.dtype), beginning, self._stream)
         return whole
 
-    def fill_lines(self, fill: Any, table: NDArray[np.int64]) -> None:
-        """Fill the requested lines with the values of cells that were left out, before the sweep kernel.
-
-        `fill` is a kernel of `kernels.left_out_lines`, and `table` the table of requested lines.
-        """
-        self._line_table = self._place(table.shape, table.dtype)
-        self._line_blocks = _blocks(int(table[:, work_tables.LINE_LENGTH].max())), len(table)
-        upload(self._line_table, table, self._stream)
-        configured(fill, self._line_blocks, left_out_lines.THREADS, self._stream)(
-            self.lines, self._line_table
-        )
-
-    def computed_blocks(self, find: Any) -> NDArray[np.int32]:
+    def computed_blocks(self, find: Any, table: NDArray[np.int64]) -> NDArray[np.int32]:
         """In which blocks of each requested line cells were computed, after the sweep kernel has ended.
 
-        `find` is the other kernel of `kernels.left_out_lines`. The lines have been filled.
+        `find` is the kernel of `kernels.computed_blocks`, and `table` the table of requested lines.
         """
-        blocks, lines = self._line_blocks
+        lines, blocks = len(table), _blocks(int(table[:, work_tables.LINE_LENGTH].max()))
+        there = self._place(table.shape, table.dtype)
         computed = self._place((lines, blocks), np.dtype(np.int32))
-        configured(find, self._line_blocks, left_out_lines.THREADS, self._stream)(
-            self.lines, self._line_table, computed
-        )
+        upload(there, table, self._stream)
+        configured(find, (blocks, lines), computed_blocks.THREADS, self._stream)(self.lines, there, computed)
         found: NDArray[np.int32] = computed.copy_to_host(stream=self._stream)
         self._stream.synchronize()
         return found

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import LineSink, SweepJob
 from longalign.backends.cuda import numba_api
 from longalign.backends.cuda.device import work_tables
-from longalign.backends.cuda.kernels import left_out_lines
+from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch.device_memory import Workspace
 from longalign.backends.cuda.launch.worklist import WorkList
 from longalign.model.boundary import IntArray
@@ -86,17 +86,15 @@ class _Rectangle:
             for k, strip in enumerate(wanted)
         ]
         self._numbers, self._flags = strips[:, work_tables.NUMBER], strips[:, work_tables.FLAG]
-        self._begins, self._last_starts = each[:, work_tables.BEGIN], each[:, work_tables.END]
         self._last_part_lags, self._length = each[:, work_tables.LAST_PART_LAG], rows
         self._ends = np.concatenate([[0], each[:, work_tables.FIRST_COLUMN] + each[:, work_tables.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and the number of its cells that are final."""
-        # For each strip, the number of rows finished on its right edge, summed over the bands. Rows that are
-        # not needed count as finished with the strip's others, but not before those of the strip to its left.
-        swept_to = self._begins + np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
-        finished = np.where(swept_to >= self._last_starts, self._length, swept_to - self._last_part_lags)
-        done = np.minimum.accumulate(np.clip(finished, 0, self._length))
+        # For each strip, the number of rows finished on its right edge, summed over the bands. It never
+        # exceeds that of the strip to its left.
+        swept_rows = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
+        done = np.minimum.accumulate(np.clip(swept_rows - self._last_part_lags, 0, self._length))
         for row, line in self.rows:
             yield line, int(self._ends[np.count_nonzero(done >= row)])
         for strip, line in self.cols:
@@ -259,11 +257,11 @@ class Download:
 def _stretches(lines: Sequence[_Line], computed: ComputedBlocks) -> Iterator[_Stretch]:
     """The stretches of each line of which all or no blocks were computed."""
     for line, fields, blocks in zip(lines, computed.table, computed.blocks, strict=True):
-        count = -(-line.length // left_out_lines.BLOCK)
+        count = -(-line.length // computed_blocks.BLOCK)
         ends = [*(np.flatnonzero(np.diff(blocks[:count])) + 1).tolist(), count]
         level = np.int32(fields[work_tables.LEVEL_H]), np.int32(fields[work_tables.LEVEL_GAP])
         for end in ends:
-            yield line, min(end * left_out_lines.BLOCK, line.length), None if blocks[end - 1] else level
+            yield line, min(end * computed_blocks.BLOCK, line.length), None if blocks[end - 1] else level
 
 
 def _put(line: _Line, fetched: list[_Fetched]) -> None:

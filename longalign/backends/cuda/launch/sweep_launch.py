@@ -54,7 +54,6 @@ def run(
     try:
         configured(kernel, blocks, config.warps * LANES, stream, shared_bytes)(*buffers.arguments)
         finished.record(stream)
-        workspace.started.wait(workspace.side_stream)  # no boundary is fetched before its array is ready
         if alone:
             buffers.fetch_best()  # queued now, so that the results arrive without a round trip
         with cuda.defer_cleanup():  # a call that frees device memory would wait for the kernel

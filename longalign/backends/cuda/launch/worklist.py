@@ -18,7 +18,6 @@ from longalign.backends.cuda.planning import packed_range, raised_range
 from longalign.backends.cuda.planning.edge_pieces import LONG, in_pieces
 from longalign.backends.cuda.planning.strips import (
     ALL_ROWS,
-    cells_without_rows,
     cut_strips,
     excluded_by_strip,
     in_bands,
@@ -121,12 +120,10 @@ def build(
     table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 
     strips = cut_strips(jobs, config)
-    job, rows_of_strip = strips[:, work_tables.JOB], table[strips[:, work_tables.JOB], work_tables.ROWS]
-    np.add.at(table[:, work_tables.CELLS_LEFT_OUT], job, cells_without_rows(strips, rows_of_strip))
     words = [np.array(requested_rows, np.int32), *chain.from_iterable(gains)]
     pairs_at = sum(map(len, words))
     words.append(_with_excluded_pairs(jobs, strips, pairs_at))
-    entries = in_bands(strips, config, band_rows)
+    entries = in_bands(strips, table[strips[:, work_tables.JOB], work_tables.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
     table[:, work_tables.STATE_AT] = _starts(states)
 
@@ -300,10 +297,9 @@ def input_bytes(jobs: Sequence[SweepJob]) -> int:
 
 def _state_values(jobs: int, strips: IntArray, entries: IntArray, config: KernelConfig) -> list[int]:
     """The int32 that the strips of each rectangle store: none if no strip of it is interrupted."""
-    goes_on = entries[:, work_tables.FIRST_START] > entries[:, work_tables.BEGIN]
-    if not goes_on.any():
+    if not entries[:, work_tables.FIRST_START].any():
         return [0] * jobs
-    interrupted = entries[goes_on, work_tables.JOB]
+    interrupted = entries[entries[:, work_tables.FIRST_START] > 0, work_tables.JOB]
     is_interrupted = np.bincount(interrupted, minlength=jobs) > 0
     counts = np.where(is_interrupted, np.bincount(strips[:, work_tables.JOB], minlength=jobs), 0)
     sizes: list[int] = (counts * config.state_words * LANES).tolist()

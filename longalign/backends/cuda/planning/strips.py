@@ -13,7 +13,6 @@ from longalign.backends.base import Rectangle, SweepJob
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
-from longalign.backends.cuda.planning.needed_rows import needed_rows
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import TOO_MANY_LETTERS
 
@@ -31,8 +30,7 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
     """The strips of each rectangle from left to right, (strips, STRIP_FIELDS) int32.
 
     Every requested column is the right edge of a strip. Between two requested columns all strips have the
-    full width, except that the last one may be narrower. The fields that depend on bands are 0. With kernels
-    that prune, strips have only the rows that may be needed.
+    full width, except that the last one may be narrower. The fields that depend on bands are 0.
     """
     spans = [
         (k, start, end, number if number < len(job.cols) else -1)
@@ -53,46 +51,7 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
     strips[:, work_tables.REQUESTED_COLUMN] = -1
     strips[np.cumsum(counts) - 1, work_tables.REQUESTED_COLUMN] = requested
     strips[:, work_tables.NUMBER] = np.arange(len(job)) - np.searchsorted(job, job)
-    rows = np.array([len(job.query) for job in jobs])[job]
-    strips[:, work_tables.END] = rows + strips[:, work_tables.LAST_PART_LAG]
-    strips[:, work_tables.LEFT_ROWS] = rows
-    if config.prunes:
-        for number, each in enumerate(jobs):
-            _leave_out_rows(strips[slice(*np.searchsorted(job, (number, number + 1)))], each, config)
-    following, is_there = strips[1:], job[1:] == job[:-1]
-    passed_on = following[:, work_tables.END] - following[:, work_tables.LAST_PART_LAG]
-    strips[:-1, work_tables.NEXT_FIRST_ROW] = np.where(is_there, following[:, work_tables.BEGIN], 0)
-    strips[:-1, work_tables.NEXT_END_ROW] = np.where(is_there, passed_on, 0)
     return strips
-
-
-def _leave_out_rows(strips: IntArray, job: SweepJob, config: KernelConfig) -> None:
-    """Set the fields of a rectangle's strips that say which rows they have, if they need not have all."""
-    if job.pruning is None:
-        return
-    column, width, lag = (
-        strips[:, field].astype(np.int64)
-        for field in (work_tables.FIRST_COLUMN, work_tables.WIDTH, work_tables.LAST_PART_LAG)
-    )
-    first, end = needed_rows(job, column, width, config.block_rows)
-    rows = len(job.query)
-    has_rows, block = end > first, config.block_rows
-    # As many more rows for each strip, so that each reads all that its left neighbour passes on.
-    ends = np.minimum(end + -(-config.span // block) * block, rows + lag)
-    strips[:, work_tables.BEGIN] = first
-    strips[:, work_tables.END] = np.where(has_rows, ends, first)
-    strips[1:, work_tables.LEFT_ROWS] = np.where(has_rows, np.minimum(ends - lag, rows), 0)[:-1]
-
-
-def cells_without_rows(strips: IntArray, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of cells of each strip that no part of it sweeps. `rows` is that of its rectangle."""
-    begins, ends, lag, width = (
-        strips[:, field].astype(np.int64)
-        for field in (work_tables.BEGIN, work_tables.END, work_tables.LAST_PART_LAG, work_tables.WIDTH)
-    )
-    above, below = np.maximum(begins - lag, 0), np.maximum(rows - ends, 0)
-    cells: NDArray[np.int64] = width * np.where(ends > begins, above + below, rows)
-    return cells
 
 
 def excluded_by_strip(
@@ -125,23 +84,25 @@ def _runs(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return run, np.arange(len(run)) - (np.cumsum(lengths) - lengths)[run]
 
 
-def in_bands(strips: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
+def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, band_rows: int) -> IntArray:
     """The strips, once for each band in which they have rows, with the fields that depend on bands.
 
-    The result is ordered by strip, then by band, and FLAG is the index in this order. NEXT is the flag of the
-    right neighbour in the band, or -1; `in_ticket_order` replaces it by a ticket.
+    `rows` is the number of rows of each strip's rectangle. The first part of a strip sweeps these rows, and
+    then as many more as the last part is behind. The result is ordered by strip, then by band, and FLAG is
+    the index in this order. NEXT is the flag of the right neighbour in the band, or -1;
+    `in_ticket_order` replaces it by a ticket.
     """
+    ends = rows + strips[:, work_tables.LAST_PART_LAG]
     if band_rows >= ALL_ROWS:
-        return _in_one_band(strips)
+        return _in_one_band(strips, ends)
     height = _height(config, band_rows)
     above = strips[:, work_tables.NUMBER].astype(np.int64) * config.slope
-    begins, ends = (strips[:, field].astype(np.int64) for field in (work_tables.BEGIN, work_tables.END))
-    first_band = (above + begins) // height
-    bands = np.maximum((above + ends - 1) // height - first_band, 0) + 1
+    first_band = above // height
+    bands = (above + ends - 1) // height - first_band + 1
     strip, since_first = _runs(bands)
     entries, band = strips[strip], first_band[strip] + since_first
-    above, begins, ends = above[strip], begins[strip], ends[strip]
-    first, last = (np.clip((band + more) * height - above, begins, ends) for more in (0, 1))
+    above, ends = above[strip], ends[strip]
+    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
     flags = np.arange(len(entries))
     entries[:, work_tables.BAND], entries[:, work_tables.FLAG] = band, flags
     entries[:, work_tables.FIRST_START], entries[:, work_tables.LAST_START] = first, last
@@ -155,12 +116,10 @@ def in_bands(strips: IntArray, config: KernelConfig, band_rows: int) -> IntArray
     return entries
 
 
-def _in_one_band(strips: IntArray) -> IntArray:
+def _in_one_band(strips: IntArray, ends: NDArray[np.int64]) -> IntArray:
     """`in_bands` for a single band, which takes less time. The other fields stay 0."""
     flags, numbers = np.arange(len(strips)), strips[:, work_tables.NUMBER]
-    strips[:, work_tables.FLAG] = flags
-    strips[:, work_tables.FIRST_START] = strips[:, work_tables.BEGIN]
-    strips[:, work_tables.LAST_START] = strips[:, work_tables.END]
+    strips[:, work_tables.FLAG], strips[:, work_tables.LAST_START] = flags, ends
     strips[:-1, work_tables.NEXT] = np.where(numbers[1:] > numbers[:-1], flags[1:], -1)
     strips[-1, work_tables.NEXT] = -1
     return strips

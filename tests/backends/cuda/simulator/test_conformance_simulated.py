@@ -189,23 +189,18 @@ def test_rows_above_the_rectangle_cause_no_replay(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("rank", [(0, 1), (0, -1), (1, -1), (-1, -1)], ids=str)
 @pytest.mark.parametrize(("block_rows", "rows"), [(64, 100), (40, 100), (40, 37), (6, 100)])
-@pytest.mark.parametrize("passed_on", [None, 0, 5, 35, 50], ids=lambda rows: f"{rows} passed on")
 def test_a_row_block_waits_for_each_value_of_its_edge(
-    block_rows: int, rows: int, passed_on: int | None, rank: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    block_rows: int, rows: int, rank: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ):
     """One value arrives whenever a waiting lane pauses.
 
     The rows arrive from first to last or from last to first, with H and F of a row together, or with all
-    values of F last or first. In a kernel that prunes, the left neighbour may pass on some rows only: the
-    others are not waited for, and arrive late, if at all.
+    values of F last or first.
     """
-    prunes = passed_on is not None
-    config = KernelConfig(True, True, columns=1, block_rows=block_rows, numbers="packed", prunes=prunes)
-    left_edge = strip_edges.LeftEdge(np.int32(passed_on or 0), np.int32(-5), np.int32(-9))
+    config = KernelConfig(True, True, columns=1, block_rows=block_rows, numbers="packed")
     begin, receive = strip_edges.make_receive(config)
     column = cuda.to_device(np.full(2 * rows, 7, np.int64))
-    arrive = range(2 * min(rows, passed_on) if prunes else 2 * rows)
-    words = iter(sorted(arrive, key=lambda word: (rank[0] * (word % 2), rank[1] * word)))
+    words = iter(sorted(range(2 * rows), key=lambda word: (rank[0] * (word % 2), rank[1] * word)))
 
     def publish(module, nanoseconds):
         if (word := next(words, None)) is not None:
@@ -218,7 +213,7 @@ def test_a_row_block_waits_for_each_value_of_its_edge(
         lane, fields = np.int32(cuda.threadIdx.x), strip_edges.JobParameters(0, 0, 0, 0, 0, 0, 0)
         incoming = begin(query, column, fields, np.int32(rows), np.int32(0), lane)
         one, other, _ = receive(
-            incoming, column, fields, np.int32(rows), np.int32(1), np.int32(0), lane, stop, left_edge
+            incoming, column, fields, np.int32(rows), np.int32(1), np.int32(0), lane, stop
         )
         for slot, row in ((lane, one), (lane + LANES, other)):
             found[slot, 0], found[slot, 1] = row.edge.h, row.edge.gap
@@ -227,8 +222,7 @@ def test_a_row_block_waits_for_each_value_of_its_edge(
     wait[1, LANES](np.zeros(rows, np.uint8), column, np.zeros(1, np.int32), found)
     for slot in range(block_rows):
         row = min(slot, rows - 1)
-        is_known = prunes and row >= passed_on
-        assert found[slot].tolist() == ([-5, -9] if is_known else [2 * row, 2 * row + 1])
+        assert found[slot].tolist() == [2 * row, 2 * row + 1]
 
 
 @pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])

@@ -11,9 +11,8 @@ from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cuda import kernel_library, numba_api
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.device import sweep_block
-from longalign.backends.cuda.kernels import left_out_lines
+from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch import download
-from longalign.backends.cuda.planning import strips
 from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.pruning import Pruning, SideGains, values_left_out
@@ -87,7 +86,7 @@ def test_what_is_fetched_for_one_of_several_back_ends(local: bool, streams: bool
 
     A band crosses some rows and columns of a rectangle. Their blocks are shorter than it is wide.
     """
-    monkeypatch.setattr(left_out_lines, "BLOCK", 16)
+    monkeypatch.setattr(computed_blocks, "BLOCK", 16)
     monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
     rng = np.random.default_rng(13)
     query = rng.integers(0, 4, 330, np.uint8)
@@ -134,16 +133,8 @@ def test_what_is_fetched_for_one_of_several_back_ends(local: bool, streams: bool
 
 @pytest.mark.parametrize("numbers", ["packed", "int32"])
 @pytest.mark.parametrize("local", [True, False])
-@pytest.mark.parametrize("tests_blocks", [True, False])
-def test_what_requested_rows_hold_where_all_is_left_out(
-    numbers: str, local: bool, tests_blocks: bool, monkeypatch: pytest.MonkeyPatch
-):
-    """Every row, two rows, the last one of a row block, or the last one. A strip has 64 or 32 columns.
-
-    Strips have no rows, or all rows, whose blocks are tested.
-    """
-    if tests_blocks:
-        monkeypatch.setattr(strips, "_leave_out_rows", lambda *_: None)
+def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: bool):
+    """Every row, two rows, the last one of a row block, or the last one. A strip has 64 or 32 columns."""
     rng = np.random.default_rng(12)
     query, target = (rng.integers(0, 4, length, np.uint8) for length in (200, 130))
     whole = whole_matrix(query, target, Scoring(), local)
@@ -159,13 +150,9 @@ def test_what_requested_rows_hold_where_all_is_left_out(
             assert {*line.h[1:].tolist()} == {h}
             assert {*line.gap[1:].tolist()} == {gap}
         # In a strip, from the first row block in which no part is above the rectangle.
-        assert (
-            result.cells_left_out == job.cells
-            if not tests_blocks
-            else sum(
-                16 * width * ((200 - 1) // 16 - -(-((width - 1) * 2) // 16))
-                for width in ((64, 64, 2) if numbers == "packed" else (32,) * 4 + (2,))
-            )
+        assert result.cells_left_out == sum(
+            16 * width * ((200 - 1) // 16 - -(-((width - 1) * 2) // 16))
+            for width in ((64, 64, 2) if numbers == "packed" else (32,) * 4 + (2,))
         )
 
 
