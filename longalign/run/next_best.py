@@ -27,7 +27,8 @@ from longalign.store import MemoryStore, Piece, Store
 from longalign.store.base import NONE_FOUND, FoundPath, NextBest
 from longalign.store.files import NotWritten
 
-#: Runs the three phases over a lattice, phase 1 with this tile step. Ignores `min_score`.
+#: Runs the three phases over a lattice, phase 1 with this tile step. It may leave out phases 2 and 3 if the
+#: score is less than is asked for.
 RunRound = Callable[[StoreLattice, ChangedTiles], Outcome]
 
 
@@ -52,8 +53,7 @@ def next_best(
         return tuple(enough)
     paths, is_kept = [*stored.paths], True
     for last in islice(_rounds(lattice, pairs, run_round), spec.top - 1 - len(found)):
-        if not last.is_empty:
-            assert last.alignment is not None
+        if last.alignment is not None and not last.is_empty:
             paths.append(FoundPath(last.end, Piece(*last.alignment.runs)))
         is_kept = is_kept and _keep(store, NextBest(paths, last.is_empty), emit)
         if last.is_empty or not spec.scoring.reaches(last.end.value, spec.min_score):

@@ -139,11 +139,12 @@ def _advise(side: Side, end: Waypoint, recorder: Recorder) -> None:
 
 
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
-    """The outcome with the next best alignments that its spec asks for, on the only side."""
+    """The outcome with the next best alignments that its spec asks for, on the only side.
 
+    A store keeps one that scores too little as well, so its path is found then. Otherwise it is not.
+    """
     able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
-
-    spec = replace(first.spec, min_score=None)
+    spec = first.spec if first.spec.store is None else replace(first.spec, min_score=None)
 
     def run_round(lattice: StoreLattice, changed: ChangedTiles) -> Outcome:
         side = Side(spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)

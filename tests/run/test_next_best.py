@@ -36,8 +36,8 @@ from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
 from longalign.phases import changed_tiles
-from longalign.run import next_best, pipeline
-from longalign.run.outcome import Outcome
+from longalign.run import next_best, pipeline, three_phases
+from longalign.run.outcome import Outcome, checked_alignment
 from longalign.store import DirectoryStore
 from longalign.store.base import FoundPath, NextBest
 from longalign.store.files import NotWritten
@@ -157,12 +157,20 @@ def test_only_changed_tiles_are_swept_again(monkeypatch):
     assert len(swept) < 5
 
 
-def test_scores_below_the_least_are_left_out():
+def test_scores_below_the_least_are_left_out(monkeypatch):
+    found_paths = []
+
+    def counted(*arguments, **options):
+        found_paths.append(1)
+        return checked_alignment(*arguments, **options)
+
     scores = [outcome.end.value for outcome in run(REPEATED, 30, Geometry((13, 17), 5, 12))]
     assert len({*scores}) > 2
     least = sorted({*scores})[-2]
+    monkeypatch.setattr(three_phases, "checked_alignment", counted)
     outcomes = run(REPEATED, 30, Geometry((13, 17), 5, 12), min_score=least)
     assert [outcome.end.value for outcome in outcomes] == [score for score in scores if score >= least]
+    assert len(found_paths) == len(outcomes)
     [none] = run(REPEATED, 30, Geometry((13, 17), 5, 12), min_score=max(scores) + 1)
     assert none.alignment is None
 
