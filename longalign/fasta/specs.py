@@ -78,8 +78,6 @@ class Sequences:
     def sequence(self, selector: str) -> Sequence:
         """The sequence of a selector. Raises InputError, one line that names file, record and position."""
         found = self._kept.pop(selector, None)
-        for other in self._kept.values():
-            other.forget_codes()
         if found is None:
             source = self._path if self._is_one_record else f"{self._path}:{selector}"
             found = sequence_of(self._file.record(selector), source, self._alphabet)

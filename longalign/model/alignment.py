@@ -117,7 +117,7 @@ def _row(letters: Codes | Letters, has_letter: NDArray[np.bool_], gap: int) -> C
 
 
 def _stretches(
-    query: Codes | Letters, target: Codes | Letters, ops: Ops, lengths: Lengths, chunk: int = _CHUNK
+    query: Codes | Letters, target: Codes | Letters, ops: Ops, lengths: Lengths, chunk: int
 ) -> Iterator[_Stretch]:
     """The columns of an alignment in stretches of `chunk`. The last one may be shorter."""
     ends = np.cumsum(lengths)
@@ -366,7 +366,7 @@ class Alignment:
         """The score in the units of `score`, computed from the letters, the gaps and the scoring alone.
 
         The letters decide whether a pair matches, not = or X in the CIGAR. Takes some nanoseconds for each
-        column, and some tens of MB besides the codes of the aligned letters.
+        column, and some tens of MB besides the codes of the letters and 16 bytes for each run.
         """
         return self.scoring.unscaled(self._pairs_and_fault()[0] - self._gap_costs())
 
@@ -395,9 +395,11 @@ class Alignment:
             fault = int(wrong.argmax()) if wrong.any() else None
             return self._score_of_pairs(query_row, target_row), fault
 
+        for sequence in (self.query, self.target):
+            sequence.forget_codes()  # the letters decide, whatever has been done to the codes since
         query = self.query.as_query()[slice(*self.rows)]
         target = self.target.as_target()[self.target_start : self.target_end]
-        judged = in_threads(judge, _stretches(query, target, self.ops, self.lengths))
+        judged = in_threads(judge, _stretches(query, target, self.ops, self.lengths, _CHUNK))
         faults = (k * _CHUNK + fault for k, (_, fault) in enumerate(judged) if fault is not None)
         return sum(score for score, _ in judged), next(faults, None)
 

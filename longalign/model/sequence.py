@@ -153,10 +153,11 @@ class Sequence:
     def as_query(self) -> Codes:
         """Codes for the query's side, along the strand: uint8 of shape (length,).
 
-        It is the same array each time, and must not be changed. It is writable only because compiled kernels
-        take writable arrays.
         A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters. See
         `longalign.model.alphabet` for what a scoring may ask for.
+
+        It is the same array each time, and must not be changed. It is writable only because compiled kernels
+        take writable arrays. The end of a run forgets it.
         """
         return self._query_codes
 

@@ -56,7 +56,9 @@ def cut_points(
 def are_large(rectangles: Rectangles, backend: Backend) -> NDArray[np.bool_]:
     """Which rectangles have many cells, or cannot be traced."""
     cells = cells_of(rectangles)
-    large: NDArray[np.bool_] = (cells > _MOST_CELLS) | ((cells > 0) & ~can_be_traced(rectangles, backend))
+    large: NDArray[np.bool_] = cells > _MOST_CELLS
+    others = np.flatnonzero((cells > 0) & ~large)
+    large[others] = ~can_be_traced(rectangles[others], backend)
     return large
 
 

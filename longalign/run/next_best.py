@@ -39,8 +39,8 @@ def next_best(
 
     `lattice` is that of `first`, complete. The lattices of the others are kept in memory. They share the
     records of unchanged tiles. Each alignment is kept in the store of `first`, and so is one that scores less
-    than is asked for, so that a resumed run does not look for it again. Those that are there already are not
-    computed again.
+    than is asked for, if its path was found, so that a resumed run does not look for it again. Those that are
+    there already are not computed again.
     """
     spec, store = first.spec, lattice.store
     if spec.top == 1 or first.alignment is None or first.is_empty:
@@ -65,16 +65,16 @@ def next_best(
 def _rounds(lattice: StoreLattice, pairs: ExcludedPairs, run_round: RunRound) -> Iterator[Outcome]:
     """The best outcome without `pairs`, then that without its own pairs as well, and so on.
 
-    If nothing more aligns, the last one is empty.
+    If nothing more aligns, the last one is empty. One that scores too little may have no alignment; it is the
+    last one, too.
     """
     while True:
         changed = ChangedTiles(lattice)
         lattice = replace(lattice, problem=replace(lattice.problem, excluded=pairs), store=MemoryStore())
         last = run_round(lattice, changed)
         yield last
-        if last.is_empty:
+        if last.is_empty or last.alignment is None:
             return
-        assert last.alignment is not None
         pairs |= ExcludedPairs.of(last.alignment)
 
 

@@ -104,9 +104,13 @@ def run_all(
 
 
 def _run_one(spec: RunSpec, resources: Resources, emit: Emit, note: Note) -> Outcome:
-    if spec.store is None:
-        return _run_in_memory(spec, resources, emit)
-    return _run_with_store(spec, spec.store, resources, emit, note)
+    try:
+        if spec.store is None:
+            return _run_in_memory(spec, resources, emit)
+        return _run_with_store(spec, spec.store, resources, emit, note)
+    finally:
+        for sequence in (spec.query, spec.target):
+            sequence.forget_codes()
 
 
 def resume(store_path: Path, resources: Resources, emit: Emit = ignore) -> Outcome:

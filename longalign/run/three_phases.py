@@ -141,7 +141,7 @@ def _advise(side: Side, end: Waypoint, recorder: Recorder) -> None:
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
     """The outcome with the next best alignments that its spec asks for, on the only side.
 
-    A store keeps one that scores too little as well, so its path is found then. Otherwise it is not.
+    A store keeps one that scores too little as well. Without a store, such an alignment is not traced.
     """
     able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
     spec = first.spec if first.spec.store is None else replace(first.spec, min_score=None)

@@ -52,17 +52,6 @@ def test_only_what_is_wanted_of_a_stream_is_kept(tmp_path: Path) -> None:
     assert Sequences(written(tmp_path, "2bit")).kept_letters == 0
 
 
-def test_only_the_sequence_in_use_keeps_its_codes(tmp_path: Path) -> None:
-    sequences = Sequences(written(tmp_path, "fa"))
-    first = sequences.sequence("a")
-    codes = first.as_query()
-    assert sequences.sequence("a") is first
-    assert first.as_query() is codes
-    sequences.sequence("c")
-    assert sequences.sequence("a") is first
-    assert first.as_query() is not codes
-
-
 def test_a_specification_of_one_sequence(tmp_path: Path) -> None:
     path = written(tmp_path, "fa")
     [selector] = Sequences(f"{path}:a:2-4").selectors

@@ -22,7 +22,7 @@ from longalign.model.alignment import (
     parse_cigar,
     split_matches,
 )
-from longalign.model.mode import LOCAL
+from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
@@ -132,6 +132,28 @@ def test_a_wrong_score_does_not_pass() -> None:
     wrong = example(example().rescore() + 1)
     with pytest.raises(InternalError, match="re-scores to -9, not to the reported score: Alignment"):
         wrong.check()
+
+
+@pytest.mark.parametrize("column", [0, 6, 7, 20])
+def test_a_wrong_column_is_found_in_any_stretch(column: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longalign.model.alignment._CHUNK", 7)
+    letters = "ACGT" * 6
+    other = letters[:column] + "N" + letters[column + 1 :]
+    sides = Sequence.from_letters("q", letters), Sequence.from_letters("t", other)
+    wrong = Alignment(*sides, Scoring(), GLOBAL, 24, 0, 24, 0, 24, *parse_cigar("24="))
+    with pytest.raises(InternalError, match=f"disagree on = or X in column {column} of Alignment"):
+        wrong.check()
+
+
+def test_the_letters_are_scored_again_whatever_became_of_their_codes() -> None:
+    sides = Sequence.from_letters("q", "ACGTACGT"), Sequence.from_letters("t", "ACGTTCGT")
+    for codes in (sides[0].as_query(), sides[1].as_target()):
+        codes[:] = 0  # no caller may do this
+    wrong = Alignment.from_runs(*sides, Scoring(), GLOBAL, 8, (0, 0), [Op.DIAGONAL], [8])
+    assert wrong.cigar == "8="
+    with pytest.raises(InternalError, match="disagree on = or X in column 4 of Alignment"):
+        wrong.check()
+    assert wrong.rescore() == 7 * Scoring().match + Scoring().mismatch
 
 
 def test_a_wrong_cigar_does_not_pass() -> None:
