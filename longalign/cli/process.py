@@ -29,7 +29,7 @@ def run_process(interrupts: Interrupts) -> int:
     # then ends the process by SIGINT whatever the exit code is. Evaluating another string clears the flag.
     eval("0")
     code = _flushed(code)
-    if code != 0 and _has_threads_to_wait_for():
+    if interrupts.struck and _has_threads_to_wait_for():
         sys.stderr.flush()
         os._exit(code)
     return code

@@ -9,13 +9,12 @@ from longalign.cli.align import check_outputs, resume_pair, run_pair
 from longalign.cli.many import every_pair, listed_pairs, resume_pairs, run_pairs
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
-from longalign.fasta.specs import Sequences, can_read_again
-from longalign.model.alphabet import Alphabet
+from longalign.fasta.specs import Sequences
 from longalign.model.mode import choose_mode
 from longalign.store.layout import is_store
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairStores
-from longalign.system.threads import WorkerThreads, short_turns
+from longalign.system.threads import short_turns
 
 
 def run_align(options: Namespace) -> int:
@@ -45,24 +44,10 @@ def _run(command: Command, options: Namespace) -> int:
     scoring = scoring_of(options)
     if options.pairs is not None:
         return run_pairs(command, options, scoring, listed_pairs(options, scoring.alphabet))
-    queries, targets = _read(options.query, options.target, scoring.alphabet)
+    queries = Sequences(options.query, scoring.alphabet)
+    targets = Sequences(options.target, scoring.alphabet)
     if len(queries.selectors) == len(targets.selectors) == 1:
         query, target = (one.sequence(*one.selectors) for one in (queries, targets))
         del queries, targets  # and the letters that they keep
         return run_pair(command, options, scoring, query, target)
     return run_pairs(command, options, scoring, every_pair(queries, targets))
-
-
-def _read(query: str, target: str, alphabet: Alphabet) -> tuple[Sequences, Sequences]:
-    """The sequences of two arguments. Files are read at the same time, pipes one after the other.
-
-    An interrupt does not wait for the thread that reads the target.
-    """
-    if not (can_read_again(query) and can_read_again(target)):
-        return Sequences(query, alphabet), Sequences(target, alphabet)
-    threads = WorkerThreads(1, "target", daemon=False)
-    try:
-        targets = threads.submit(Sequences, target, alphabet)
-        return Sequences(query, alphabet), targets.result()
-    finally:
-        threads.shutdown(wait=False)
