@@ -7,6 +7,7 @@ about a leaf: where its letters are, which values are on its edges, and how a pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,6 @@ CORNER, TOP_FIRST, TOP_STEP, LEFT_FIRST, LEFT_STEP = 11, 12, 13, 14, 15
 LOWEST_DIAGONAL, HIGHEST_DIAGONAL = 16, 17  # of the path: see `TraceJob.diagonals`
 LEAF_FIELDS = 18
 
-#: The rows and columns of leaves, and the lowest and highest diagonal of their paths: int64 of shape
-#: (leaves, 4).
-Shapes = NDArray[np.int64]
-
 _PAIR, _INSERTION, _DELETION = int(Op.DIAGONAL), int(Op.INSERTION), int(Op.DELETION)
 
 #: A run is one number: its length, shifted left by RUN_SHIFT bits, plus its operation.
@@ -39,9 +36,10 @@ RUN_SHIFT = 2
 _OPERATION = (1 << RUN_SHIFT) - 1
 
 
-def shapes_of(jobs: Sequence[TraceJob]) -> Shapes:
-    """The shapes of some jobs."""
-    rows, cols = (np.array([*map(len, letters)], np.int64) for letters in _letters_of(jobs))
+def shapes_of(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
+    """Rows, columns, and the lowest and highest diagonal of paths, of shape (leaves, 4)."""
+    rows = np.array([len(job.query) for job in jobs], np.int64)
+    cols = np.array([len(job.target) for job in jobs], np.int64)
     shapes = np.stack([rows, cols, -rows, cols], axis=1)
     for k, job in enumerate(jobs):
         if job.detour is not None:
@@ -49,28 +47,20 @@ def shapes_of(jobs: Sequence[TraceJob]) -> Shapes:
     return shapes
 
 
-def _letters_of(jobs: Sequence[TraceJob]) -> tuple[list[Codes], list[Codes]]:
-    return [job.query for job in jobs], [job.target for job in jobs]
-
-
-def leaf_table(jobs: Sequence[TraceJob], shapes: Shapes) -> NDArray[np.int64]:
+def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
     """The table of some jobs, of shape (leaves, LEAF_FIELDS). Their letters and runs lie end to end."""
     table = np.empty((len(jobs), LEAF_FIELDS), np.int64)
-    table[:, [ROWS, COLS, LOWEST_DIAGONAL, HIGHEST_DIAGONAL]] = shapes
+    table[:, [ROWS, COLS, LOWEST_DIAGONAL, HIGHEST_DIAGONAL]] = shapes_of(jobs)
     table[:, RUNS_END] = np.cumsum(table[:, ROWS] + table[:, COLS])
     for side, at in ((ROWS, QUERY_AT), (COLS, TARGET_AT)):
         table[:, at] = np.cumsum(table[:, side]) - table[:, side]
     table[:, EXIT] = [job.exit for job in jobs]
     table[:, MATRIX_AT] = lay_out(job.scoring for job in jobs)[1]
-    # By identity, as it takes long to compute the hash of a scoring or of a state.
-    kinds = [(id(job.scoring), id(job.entry)) for job in jobs]
-    some_of_kind = dict(zip(kinds, jobs, strict=True))
-    numbers = np.array([_numbers(job.scoring, job.entry) for job in some_of_kind.values()], np.int64)
-    place = {kind: number for number, kind in enumerate(some_of_kind)}
-    table[:, MATCH:LOWEST_DIAGONAL] = numbers[[place[kind] for kind in kinds]]
+    table[:, MATCH:LOWEST_DIAGONAL] = [_numbers(job.scoring, job.entry) for job in jobs]
     return table
 
 
+@cache
 def _numbers(scoring: Scoring, entry: State) -> tuple[int | np.int32, ...]:
     """The fields from MATCH to LEFT_STEP: the costs, and H on the edges, which are those of `entry_edges`.
 
@@ -84,7 +74,7 @@ def _numbers(scoring: Scoring, entry: State) -> tuple[int | np.int32, ...]:
 def inputs_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes, IntArray]:
     """All query letters, all target letters and all substitution matrices, as indexed by the table."""
     # `concatenate` always copies. A reversed array of one element is contiguous but has a negative stride.
-    query, target = map(np.concatenate, _letters_of(jobs))
+    query, target = np.concatenate([job.query for job in jobs]), np.concatenate([job.target for job in jobs])
     return query, target, lay_out(job.scoring for job in jobs)[0]
 
 

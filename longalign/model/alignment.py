@@ -395,8 +395,6 @@ class Alignment:
             fault = int(wrong.argmax()) if wrong.any() else None
             return self._score_of_pairs(query_row, target_row), fault
 
-        for sequence in (self.query, self.target):
-            sequence.forget_codes()  # the letters decide, whatever has been done to the codes since
         query = self.query.as_query()[slice(*self.rows)]
         target = self.target.as_target()[self.target_start : self.target_end]
         judged = in_threads(judge, _stretches(query, target, self.ops, self.lengths, _CHUNK))

@@ -151,31 +151,15 @@ class Sequence:
         return np.frombuffer(self.letters[::-1].tobytes().translate(self.alphabet.complement), np.uint8)
 
     def as_query(self) -> Codes:
-        """Codes for the query's side, along the strand: uint8 of shape (length,).
+        """Codes for the query's side, along the strand: a new uint8 array of shape (length,).
 
         A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters. See
         `longalign.model.alphabet` for what a scoring may ask for.
-
-        It is the same array each time, and must not be changed. It is writable only because compiled kernels
-        take writable arrays. The end of a run forgets it.
         """
-        return self._query_codes
+        return _encode(self.strand_letters, self.alphabet.query_codes)
 
     def as_target(self) -> Codes:
         """Codes for the target's side, likewise, but that others are 5 in DNA."""
-        return self._target_codes
-
-    def forget_codes(self) -> None:
-        """Free the memory of the codes, which are made again when they are asked for."""
-        for name in ("_query_codes", "_target_codes"):
-            vars(self).pop(name, None)
-
-    @cached_property
-    def _query_codes(self) -> Codes:
-        return _encode(self.strand_letters, self.alphabet.query_codes)
-
-    @cached_property
-    def _target_codes(self) -> Codes:
         return _encode(self.strand_letters, self.alphabet.target_codes)
 
 

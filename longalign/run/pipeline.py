@@ -104,13 +104,9 @@ def run_all(
 
 
 def _run_one(spec: RunSpec, resources: Resources, emit: Emit, note: Note) -> Outcome:
-    try:
-        if spec.store is None:
-            return _run_in_memory(spec, resources, emit)
-        return _run_with_store(spec, spec.store, resources, emit, note)
-    finally:
-        for sequence in (spec.query, spec.target):
-            sequence.forget_codes()
+    if spec.store is None:
+        return _run_in_memory(spec, resources, emit)
+    return _run_with_store(spec, spec.store, resources, emit, note)
 
 
 def resume(store_path: Path, resources: Resources, emit: Emit = ignore) -> Outcome:

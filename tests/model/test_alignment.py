@@ -145,17 +145,6 @@ def test_a_wrong_column_is_found_in_any_stretch(column: int, monkeypatch: pytest
         wrong.check()
 
 
-def test_the_letters_are_scored_again_whatever_became_of_their_codes() -> None:
-    sides = Sequence.from_letters("q", "ACGTACGT"), Sequence.from_letters("t", "ACGTTCGT")
-    for codes in (sides[0].as_query(), sides[1].as_target()):
-        codes[:] = 0  # no caller may do this
-    wrong = Alignment.from_runs(*sides, Scoring(), GLOBAL, 8, (0, 0), [Op.DIAGONAL], [8])
-    assert wrong.cigar == "8="
-    with pytest.raises(InternalError, match="disagree on = or X in column 4 of Alignment"):
-        wrong.check()
-    assert wrong.rescore() == 7 * Scoring().match + Scoring().mismatch
-
-
 def test_a_wrong_cigar_does_not_pass() -> None:
     right = example(-9)
     assert right.cigar == "1=1X2=1D1=1I"

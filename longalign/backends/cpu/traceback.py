@@ -77,7 +77,7 @@ def _batches(jobs: Sequence[TraceJob], threads: int) -> Iterator[list[TraceJob]]
 
 
 def _trace_batch(tracer: Callable[..., None], jobs: Sequence[TraceJob]) -> list[Runs]:
-    table = trace_table.leaf_table(jobs, trace_table.shapes_of(jobs))
+    table = trace_table.leaf_table(jobs)
     ends = table[:, trace_table.RUNS_END]
     runs, counts = np.empty(ends[-1], np.int32), np.empty(len(jobs), np.int64)
     tracer(*trace_table.inputs_of(jobs), table, make_scratch(table), runs, counts)

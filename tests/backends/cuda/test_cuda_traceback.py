@@ -34,7 +34,7 @@ def jobs(shapes):
 
 @given(shapes, st.integers(1, 1 << 20))
 def test_launches_hold_every_leaf_once_and_fit(shapes, room):
-    of_leaves = traceback._device_bytes(trace_table.shapes_of(jobs(shapes)))
+    of_leaves = traceback._device_bytes(jobs(shapes))
     launches = list(traceback._launches(of_leaves, room))
     assert sorted(k for launch in launches for k in launch) == list(range(len(shapes)))
     sizes = [[of_leaves[k] for k in launch] for launch in launches]
@@ -47,7 +47,7 @@ def test_launches_hold_every_leaf_once_and_fit(shapes, room):
 @given(shapes)
 def test_no_two_leaves_share_a_part_of_an_array(shapes):
     work = jobs(shapes)
-    table = traceback._table(work, trace_table.shapes_of(work))
+    table = traceback._table(work)
     rows, cols = table[:, trace_table.ROWS], table[:, trace_table.COLS]
     sizes = {
         trace_table.QUERY_AT: rows, trace_table.TARGET_AT: cols, COLUMN_AT: rows,
@@ -91,7 +91,7 @@ def check_rows(rows, cols, detour):
 )
 def test_leaves_that_can_be_traced_take_little_memory(rows, cols, detour):
     assert traceback.can_trace(rows, cols, detour)
-    assert traceback._device_bytes(trace_table.shapes_of(jobs([(rows, cols, detour)])))[0] < 1 << 25
+    assert traceback._device_bytes(jobs([(rows, cols, detour)]))[0] < 1 << 25
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from longalign.backends.cuda.device.directions import (
     words_of,
 )
 from longalign.backends.cuda.kernels.traceback import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
-from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace
+from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
 from longalign.backends.cuda.numba_api import configured
 from longalign.backends.substitution_tables import lay_out
 
@@ -38,6 +39,7 @@ _DIAGONALS = trace_table.LOWEST_DIAGONAL, trace_table.HIGHEST_DIAGONAL
 _WORD, _RUN, _EDGE = 4, 4, 8
 
 
+@lru_cache(1 << 16)  # phase 3 asks about the same rectangles in each of its rounds
 def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
     """See `longalign.backends.base.Backend`."""
     words = words_of(rows, cols, *diagonals(rows, cols, detour))
@@ -47,48 +49,38 @@ def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
 def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
     """The paths through all leaves, in order. `progress` is called after each launch."""
     paths: dict[int, Runs] = {}
-    shapes = trace_table.shapes_of(jobs)
-    sizes = _device_bytes(shapes)
+    sizes = _device_bytes(jobs)
     for batch in _launches(sizes, workspace.launch_room(_LAUNCH_BYTES)):
         work = [jobs[k] for k in batch]
-        found = _launch(work, shapes[batch], int(sizes[batch].sum()), kernel, workspace)
-        paths.update(zip(batch, found, strict=True))
+        paths.update(zip(batch, _launch(work, sum(sizes[k] for k in batch), kernel, workspace), strict=True))
         progress(sum(job.cells for job in work))
     return [paths[k] for k in range(len(jobs))]
 
 
-def _launches(sizes: NDArray[np.int64], room: int) -> Iterator[list[int]]:
+def _launches(sizes: Sequence[int], room: int) -> Iterator[list[int]]:
     """The leaves of each launch, given the device bytes of each leaf.
 
-    Large ones come first, so that the last warps have small ones. A leaf that takes more than `room` has a
-    launch of its own.
+    Large ones come first, so that the last warps have small ones.
     """
-    order = np.argsort(-sizes, kind="stable")
-    ends, start = np.cumsum(sizes[order]), 0
-    while start < len(order):
-        most = room + (ends[start - 1] if start else 0)
-        end = max(start + 1, int(np.searchsorted(ends, most, side="right")))
-        yield order[start:end].tolist()
-        start = end
+    order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+    return in_launches(order, [(size,) for size in sizes], (room,))
 
 
-def _device_bytes(shapes: trace_table.Shapes) -> NDArray[np.int64]:
+def _device_bytes(jobs: Sequence[TraceJob]) -> list[int]:
     """The device bytes of each leaf."""
-    rows, cols, lowest, highest = shapes.T
+    rows, cols, lowest, highest = trace_table.shapes_of(jobs).T
     words = words_of(rows, cols, lowest, highest)
     fields = TABLE_FIELDS * 8 + FOUND_FIELDS * 4
-    sizes: NDArray[np.int64] = fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
-    return sizes
+    sizes = fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
+    return [int(size) for size in sizes]
 
 
 class _Buffers(Arena):
     """The arrays of one launch. `arguments` has the kernel's order."""
 
-    def __init__(
-        self, jobs: Sequence[TraceJob], shapes: trace_table.Shapes, block: Block, workspace: Workspace
-    ) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], block: Block, workspace: Workspace) -> None:
         super().__init__(block, workspace)
-        table = _table(jobs, shapes)
+        table = _table(jobs)
         letters = int(table[-1, trace_table.RUNS_END])
         rows, words = int(table[:, trace_table.ROWS].sum()), int(_words(table).sum())
         counter = np.zeros(1, np.int32)
@@ -109,10 +101,10 @@ class _Buffers(Arena):
         return trace_table.paths_of(runs, (at + counts).tolist(), counts.tolist())
 
 
-def _table(jobs: Sequence[TraceJob], shapes: trace_table.Shapes) -> NDArray[np.int64]:
+def _table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
     """The table (leaves, TABLE_FIELDS) int64: that of `trace_table`, and the fields of `directions`."""
     table = np.empty((len(jobs), TABLE_FIELDS), np.int64)
-    table[:, : trace_table.LEAF_FIELDS] = trace_table.leaf_table(jobs, shapes)
+    table[:, : trace_table.LEAF_FIELDS] = trace_table.leaf_table(jobs)
     rows, lowest, highest = table[:, [trace_table.ROWS, *_DIAGONALS]].T
     table[:, HEIGHT] = strip_rows(rows, lowest, highest)
     for field, sizes in ((COLUMN_AT, rows), (WORDS_AT, _words(table))):
@@ -126,13 +118,11 @@ def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
     return words
 
 
-def _launch(
-    jobs: Sequence[TraceJob], shapes: trace_table.Shapes, size: int, kernel: Any, workspace: Workspace
-) -> list[Runs]:
+def _launch(jobs: Sequence[TraceJob], size: int, kernel: Any, workspace: Workspace) -> list[Runs]:
     """The paths through the leaves of one launch, which take `size` bytes on the device."""
     matrices, _ = lay_out(job.scoring for job in jobs)
     needed = size + matrices.nbytes + ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
-    buffers = _Buffers(jobs, shapes, workspace.block(needed, what), workspace)
+    buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
     configured(kernel, len(jobs), LANES, workspace.stream)(*buffers.arguments)
     return buffers.paths()
