@@ -81,6 +81,9 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 #: sweep in many small tiles takes much longer than one in a few.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
+#: Chunks in memory may be this many times as short as `Backend.least_chunk`: their lines are not deflated.
+_SHORTER_IN_MEMORY = 2
+
 #: The least side of a chunk of a pruned run, in letters, unless `Backend.least_chunk` is larger.
 _MIN_PRUNED_CHUNK = 1 << 15
 
@@ -355,10 +358,11 @@ class _Cutter:
         A fine lattice costs too much with eager start states. With little memory, it would need small tiles.
         """
         request = self.request
+        least_chunk = max(device.least_chunk for device in self.devices)
         return default_budget(
             request.rows,
             request.cols,
-            max(device.least_chunk for device in self.devices),
+            least_chunk // _SHORTER_IN_MEMORY if request.in_memory else least_chunk,
             max(device.cells_per_path_cell for device in self.devices),
             request.cell_bytes,
             fine=not request.in_memory and not request.is_eager and self._memory_is_plentiful,
