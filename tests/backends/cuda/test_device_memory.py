@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -62,6 +64,33 @@ def test_a_block_is_returned_when_earlier_work_on_it_has_ended(waits):
         waits.clear()
         workspace.block(1000, "a launch")
         assert waits == [workspace.stream, workspace.side_stream]
+
+
+@pytest.mark.parametrize("share", [1, 6])
+def test_only_one_of_several_workspaces_of_a_device_keeps_what_it_has_outgrown(waits, share):
+    """To free memory would wait for the kernels of the others."""
+    workspace, allocated = device_memory.Workspace(share), []
+    for size in (100, 10_000):
+        parts = workspace.uploads(size), workspace.warp_memory(size), workspace.block(size, "a launch")
+        allocated.append([weakref.ref(_owner(part)) for part in parts[:2]] + [weakref.ref(parts[2])])
+        del parts
+    gc.collect()
+    assert [part() is None for part in allocated[0]] == 3 * [share == 1]
+    assert all(part() is not None for part in allocated[1])
+
+
+def _owner(array):
+    """The array that has the memory of a part."""
+    return array if array.base is None else _owner(array.base)
+
+
+def test_a_block_that_fits_only_in_the_place_of_an_outgrown_one_replaces_it(waits, monkeypatch):
+    monkeypatch.setattr(device_memory, "_RESERVE", (1 << 30) - 10_000)
+    workspace = device_memory.Workspace(2)
+    outgrown = weakref.ref(workspace.block(100, "a launch"))
+    workspace.block(10_050, "a launch")
+    gc.collect()
+    assert outgrown() is None
 
 
 def test_a_launch_that_is_a_little_larger_uses_the_same_block(waits):

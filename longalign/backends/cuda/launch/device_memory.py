@@ -50,7 +50,7 @@ _STAGED, _LEAST_STAGED = 1 << 23, 1 << 19
 _RESERVE = 256 << 20
 
 #: A block of device memory is allocated 1 / `_ROOM_TO_GROW` larger than it must be. A later tile that is a
-#: little larger can then use it, too. No block can be freed while another part of the device runs a kernel.
+#: little larger can then use it, too.
 _ROOM_TO_GROW = 64
 
 
@@ -91,15 +91,22 @@ def max_boundary_cells(free_bytes: int) -> int:
     return free_bytes // (4 * _VALUE)
 
 
+#: Memory in whose place larger memory was allocated, if it is kept: see `Workspace`.
+Outgrown = list[Any] | None
+
+
 class _PinnedBytes:
     """Pinned memory that grows to the largest size requested."""
 
-    def __init__(self) -> None:
+    def __init__(self, outgrown: Outgrown) -> None:
         self._array: Any = None
+        self._outgrown = outgrown
 
     def first(self, size: int) -> NDArray[np.uint8]:
         """The first `size` bytes, valid until the next call."""
         if self._array is None or len(self._array) < size:
+            if self._outgrown is not None:
+                self._outgrown.append(self._array)
             self._array = None
             cuda.current_context().memory_manager.deallocations.clear()
             self._array = cuda.pinned_array(max(1, size), np.uint8)
@@ -115,7 +122,8 @@ class Workspace:
     number of cells swept so far, and a 1.
 
     The block of device memory and the warps' own memory grow to the size that the largest launch needs.
-    Of each device, `share` back ends are used at the same time, each with a workspace.
+    Of each device, `share` back ends are used at the same time, each with a workspace. If there are several,
+    a workspace keeps the memory that it has outgrown: to free memory waits for all kernels of the device.
     """
 
     def __init__(self, share: int = 1) -> None:
@@ -129,7 +137,8 @@ class Workspace:
         self._size = 0
         self._staging: Any = None
         self._staged = max(_LEAST_STAGED, _STAGED // share)
-        self._inputs, self._uploads, self._downloads = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
+        self._outgrown: Outgrown = [] if share > 1 else None
+        self._inputs, self._uploads, self._downloads = (_PinnedBytes(self._outgrown) for _ in range(3))
         self._warp_memory: Any = None
 
     def staging(self, half: int) -> Any:
@@ -164,6 +173,8 @@ class Workspace:
     def warp_memory(self, values: int) -> Any:
         """The warps' own memory, at least `values` int32; see `replay` and `requested_rows`."""
         if self._warp_memory is None or self._warp_memory.size < values:
+            if self._outgrown is not None:
+                self._outgrown.append(self._warp_memory)
             self._warp_memory = None
             self._warp_memory = cuda.device_array(max(1, values), np.int32)
         return self._warp_memory
@@ -197,6 +208,9 @@ class Workspace:
                     f"the GPU has {free / 1e9:.2f} GB of free memory, but {what} takes "
                     f"{needed / 1e9:.2f} GB: use smaller tiles, a coarser lattice or the CPU"
                 )
+            if self._outgrown is not None and needed <= free - self._size:
+                self._outgrown.append(self._block)
+                free -= self._size
             self._block, self._size = None, 0
             cuda.current_context().memory_manager.deallocations.clear()
             size = min(free, needed + needed // _ROOM_TO_GROW)
