@@ -71,15 +71,18 @@ def true_gains(
     return forward(h), forward(in_gap(e)), forward(in_gap(f))
 
 
-def naive_gains(query: Codes, target: Codes, scoring: Scoring, text: bytes | None = None) -> list[int]:
+def naive_gains(
+    query: Codes, target: Codes, scoring: Scoring, text: bytes | None = None, places: int | None = None
+) -> list[int]:
     """The bound of `longalign.pruning.gains` for the query, with absent words of any length.
 
-    For scorings without a table. Words are looked for in `text`, by default the target. The text may be
-    longer than the target. A word must begin within the length of the target, and may end beyond it.
+    For scorings without a table. Words are looked for in `text`, by default the target. A word must begin in
+    one of the first `places` places of the text, by default as many as the target has letters.
     """
     match, mismatch, alpha, beta = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
     rows, present = len(query), {*target.tolist()}
     text = target.tobytes() if text is None else text
+    places = len(target) if places is None else places
     pairs = [[match if a == b else mismatch for b in present] for a in query.tolist()]
     letters = [max([*scores, -beta]) for scores in pairs]
     charge = min(alpha + beta, match + beta + alpha // 2)
@@ -90,7 +93,7 @@ def naive_gains(query: Codes, target: Codes, scoring: Scoring, text: bytes | Non
     for start in reversed(range(rows)):
         if query[start] not in present:
             end = start
-        elif not 0 <= text.find(query[start:end].tobytes()) < len(target):
+        elif not 0 <= text.find(query[start:end].tobytes()) < places:
             words.append((start, end, min(charge, (end - start) * (match + beta))))
             end = start
 
