@@ -337,7 +337,7 @@ def default_budget(
 ) -> int:
     """Bytes of the lattice with which phases 2 and 3 take little time compared with phase 1.
 
-    `least_chunk` and `cells_per_path_cell` are those of `Backend`. A `fine` lattice has smaller chunks where
+    `least_chunk` is the least side of a chunk, `cells_per_path_cell` that of `Backend`. A `fine` lattice has smaller chunks where
     they would otherwise be large.
     """
 

@@ -81,7 +81,8 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 #: sweep in many small tiles takes much longer than one in a few.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
-#: Chunks in memory may be this many times as short as `Backend.least_chunk`: their lines are not deflated.
+#: In plentiful memory, where lines are not deflated, `Backend.least_chunk` is divided by this number. In narrow
+#: bands, and with eager start states, it is not.
 _SHORTER_IN_MEMORY = 2
 
 #: The least side of a chunk of a pruned run, in letters, unless `Backend.least_chunk` is larger.
@@ -359,13 +360,14 @@ class _Cutter:
         """
         request = self.request
         least_chunk = max(device.least_chunk for device in self.devices)
+        finer = not request.is_eager and self._memory_is_plentiful
         return default_budget(
             request.rows,
             request.cols,
-            least_chunk // _SHORTER_IN_MEMORY if request.in_memory else least_chunk,
+            least_chunk // _SHORTER_IN_MEMORY if request.in_memory and finer else least_chunk,
             max(device.cells_per_path_cell for device in self.devices),
             request.cell_bytes,
-            fine=not request.in_memory and not request.is_eager and self._memory_is_plentiful,
+            fine=finer and not request.in_memory,
         )
 
     def fits(self, grid: Grid) -> bool:
@@ -401,7 +403,7 @@ def _next_smaller(shape: tuple[int, int], min_cells: int, workers: Workers | Non
 def _local_devices(request: Request, resources: Resources) -> list[DeviceFacts]:
     """The devices of this process. If one sweeps several tiles at a time, each of its parts is a device.
 
-    Parts keep their device memory, so as much as one of them has is left for phases 2 and 3.
+    Parts keep their device memory during phases 2 and 3. So as much as one of them has is left for these.
     """
     rows, cols, count = request.rows, request.cols, resources.tiles_at_once(request)
     local, slowdown = request.mode.starts_anywhere, _EAGER_SLOWDOWN if request.is_eager else 1.0

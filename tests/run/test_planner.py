@@ -226,10 +226,13 @@ def test_chunks_of_a_pruned_run_fit_in_memory_whatever_the_store_budget():
     assert kept_bytes(grid, request) <= 4 << 30
 
 
-def test_chunks_in_memory_are_half_as_wide_as_those_of_a_store(tmp_path):
-    for store, least in ((None, 49_152 // 2), (tmp_path, 49_152)):
-        grid = plan(Request(600_000, 600_000, store_path=store), Resources([LikeGpu(1)], 1 << 40))
-        assert least <= max(stop - start for start, stop in pairwise(grid.col_cuts)) < 1.2 * least
+def test_chunks_in_plentiful_memory_are_half_as_wide(tmp_path):
+    def width(memory=1 << 40, **options):
+        grid = plan(Request(600_000, 600_000, **options), Resources([LikeGpu(1)], memory))
+        return max(stop - start for start, stop in pairwise(grid.col_cuts))
+
+    assert 49_152 // 2 <= width() < 1.1 * 49_152 // 2
+    assert min(width(4 << 30), width(store_path=tmp_path), width(start_states="eager")) >= 49_152
 
 
 @pytest.mark.parametrize("memory", [60 << 30, 80 << 30, 90 << 30, 110 << 30, 150 << 30, 180 << 30])

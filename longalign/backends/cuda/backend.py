@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,8 @@ class CudaBackend:
     """
 
     #: One warp sweeps a whole strip, and the next strip starts only a little later. The length of a side
-    #: therefore decides how long a chunk takes. With smaller chunks, boundaries would arrive faster than
-    #: threads can pack and deflate them.
+    #: therefore decides how long a chunk takes. With smaller chunks in a store, boundaries would arrive faster
+    #: than threads can pack and deflate them.
     least_chunk, saturating_side = 49_152, 1 << 20
     #: To leave out half of the cells of two genomes of E. coli saves a quarter of the time of their sweep.
     #: With a store nothing is saved: to deflate their boundaries takes as long as to sweep all cells.
@@ -128,6 +129,10 @@ class CudaBackend:
         count = min(most, self.max_boundary_cells() // max(1, cells))
         if count <= 1:
             return (self,)
+        with self._current():
+            for part in chain.from_iterable(self._parts.values()):
+                if part._workspace is not None:
+                    part._workspace.release_outgrown()  # before a run, when no kernel runs
         if (count, streams) not in self._parts:
             options = {"share": count, "streams": streams, **asdict(self._overrides)}
             self._parts[count, streams] = tuple(
