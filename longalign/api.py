@@ -1,4 +1,7 @@
-"""The public functions: align, align_many, best_alignments, score, score_many, resume, trace."""
+"""The public functions: align, align_many, best_alignments, score, score_many, resume, trace.
+
+`resources` and `default_memory` serve the command line.
+"""
 
 from __future__ import annotations
 
@@ -153,12 +156,12 @@ def align(
     - "fit": "target-start" and "target-end", so the whole query is aligned with any part of the target;
     - "extend": the ends of both, so any prefix of the query is aligned with any prefix of the target.
 
-    Sequences are text, bytes and the like, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`.
-    They are DNA, or, with a substitution matrix in `scoring`, in the letters of that matrix, which
-    `read_sequence("file.fa", scoring.alphabet)` reads, as it does where lower-case letters are masked. The
-    score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "cpu", "cuda"
-    or "auto": CUDA if there is a usable GPU, unless a pair is aligned before a GPU has started. `devices` are
-    CUDA device numbers; `memory` and `store_budget` are bytes.
+    A sequence is text, bytes and the like, a uint8 array of ASCII letters, or `read_sequence("file.fa")`.
+    Sequences are DNA, or, with a substitution matrix in `scoring`, in the letters of that matrix. For a
+    matrix, or if `scoring` masks lower-case letters, read files by `read_sequence("file.fa",
+    scoring.alphabet)`. The score is an int, or, if `scoring` has numbers that are not whole, a Fraction.
+    `backend` is "cpu", "cuda" or "auto": CUDA if there is a usable GPU, unless a pair is aligned before a GPU
+    has started. `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
 
     With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
     plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of

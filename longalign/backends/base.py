@@ -307,8 +307,8 @@ class Backend(Protocol):
     #: The name by which the user selects it, with a number if there may be several: "cpu", "cuda:0".
     name: str
 
-    #: The smallest useful side of a chunk in a store, in letters. Smaller chunks need more boundaries, which take
-    #: time to deflate. The planner may make chunks in memory shorter.
+    #: The smallest useful side of a chunk in a store, in letters. Smaller chunks need more boundaries, which
+    #: take time to deflate. The planner may make chunks in memory shorter.
     least_chunk: int
 
     #: Chunks are sized so that the DP matrix has this many times the cells of the chunks along a staircase.

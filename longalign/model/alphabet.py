@@ -1,4 +1,4 @@
-"""Alphabets: the letters a sequence may have, as what they are read, and the codes that back ends compare."""
+"""Alphabets: which letters a sequence may have, how each is read, and the codes that back ends compare."""
 
 from __future__ import annotations
 

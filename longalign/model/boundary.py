@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Protocol
@@ -171,7 +171,7 @@ class BestCell:
 
     def shifted(self, rows: int, cols: int) -> BestCell:
         """The same cell, with indices counted from a corner `rows` further up and `cols` further left."""
-        return BestCell(self.score, self.i + rows, self.j + cols) if self.score > 0 else self
+        return replace(self, i=self.i + rows, j=self.j + cols) if self.score > 0 else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Where the DP matrix is cut: tiles, chunks, and how a budget in bytes becomes a lattice.
 
-Pure integer arithmetic. A *cut* is a boundary index. The cuts of a side increase from 0 to its length. A side
-of length 0 has the single cut 0, and a grid with such a side has no tiles.
+Nothing here touches files or devices. A *cut* is a boundary index. The cuts of a side increase from 0 to its
+length. A side of length 0 has the single cut 0, and a grid with such a side has no tiles.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from longalign.system.sizes import format_size, round_size
 #: the anchors and the file header. Scorings with large parameters need more: see `Scoring.difference_bytes`.
 BYTES_PER_STORED_CELL = 2.5
 
-#: Additional bytes of a boundary cell in a pruned run in memory: as if of both differences every sixteenth
-#: were wide and kept apart, in 12 bytes. Lines with more wide ones (`store.line_tables`) are not planned for.
+#: Additional bytes of a boundary cell in a pruned run in memory. The plan is that one in 16 differences is
+#: too wide for its table, and is kept apart in 12 bytes. Lines may have more of them (`store.line_tables`).
 BYTES_PER_WIDE_STEP = 1.5
 
 #: Additional bytes for the start states of one stored boundary cell: compressed in a file, and uncompressed
@@ -337,8 +337,8 @@ def default_budget(
 ) -> int:
     """Bytes of the lattice with which phases 2 and 3 take little time compared with phase 1.
 
-    `least_chunk` is the least side of a chunk, `cells_per_path_cell` that of `Backend`. A `fine` lattice has smaller chunks where
-    they would otherwise be large.
+    `least_chunk` is the least side of a chunk, and `cells_per_path_cell` that of `Backend`. A `fine` lattice
+    has smaller chunks where they would otherwise be large.
     """
 
     def chunk_for(cells_per_path_cell: int, least: int) -> int:

@@ -18,11 +18,11 @@ the two are not there, but further on in the target, the path gains little, or i
 gap of one letter more costs beta more. So for each place in the query there is a limit that rises by beta
 with each letter of the target, and likewise with query and target exchanged (`SideGains`).
 
-Why the result is the same. The values that stand in the place of a block (`left_out`) are never higher than
-the true ones. So no value anywhere is too high. Take a path that reaches the bound. By induction along it,
-its value is exact wherever it enters a block, so the test holds and the block is computed. Therefore all such
-paths have exact values in all of their cells: score, end cell and the choice among equally good paths are
-those of the whole matrix. Off these paths, values may be too low. A tie counts as needed.
+Why the result is the same. The values that stand in the place of a block (`values_left_out`) are never higher
+than the true ones. So no value anywhere is too high. Take a path that reaches the bound. By induction along
+it, its value is exact wherever it enters a block, so the test holds and the block is computed. Therefore all
+such paths have exact values in all of their cells: score, end cell and the choice among equally good paths
+are those of the whole matrix. Off these paths, values may be too low. A tie counts as needed.
 
 Source: pruning blocks by the best score so far is from CUDAlign (E. F. de O. Sandes and A. C. M. A. de Melo,
 IEEE Trans. Parallel Distrib. Syst. 24:1009-1021, 2013).
@@ -56,7 +56,7 @@ Places = int | NDArray[np.int64]
 #: The most that a path in H gains from any cell from the first to the last one of a line.
 GainAlong = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 
-#: The letters from one number to the next of those that are not kept for every letter: see `SideGains`.
+#: `SideGains.floor` and `SideGains.line` have one number for so many letters.
 SPACING = 8
 
 _LOWEST, _HIGHEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max

@@ -159,7 +159,7 @@ class Sequence:
         return _encode(self.strand_letters, self.alphabet.query_codes)
 
     def as_target(self) -> Codes:
-        """Codes for the target's side, likewise, but that others are 5 in DNA."""
+        """Codes as of `as_query`, for the target's side. In DNA, ambiguous letters have the code 5 there."""
         return _encode(self.strand_letters, self.alphabet.target_codes)
 
 

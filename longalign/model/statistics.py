@@ -20,7 +20,7 @@ _CHUNK = 1 << 20  # letter pairs compared at a time: some tens of MB
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of an alignment; ratios are 0..1, and 0 where nothing is divided by nothing.
+    """Statistics of an alignment; ratios are 0..1, and 0 where the denominator is 0.
 
     - `columns`: letter pairs and letters against a gap.
     - `matches`, `mismatches`: columns of two letters, equal or not. An ambiguous nucleotide never matches.

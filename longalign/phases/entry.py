@@ -35,7 +35,7 @@ from longalign.phases.halves import Halves, halves_of
 from longalign.phases.meeting import calls_of, meetings, reversed_line
 from longalign.phases.problem import Approach
 
-#: A rectangle with more cells is cut in two; on a GPU, start states of much larger ones take little time.
+#: A rectangle with more cells than this, and than the square of `Backend.least_chunk`, is cut in two.
 _MOST_CELLS = 1 << 24
 
 
@@ -98,8 +98,9 @@ def middles(halves: Sequence[Halves], backend: Backend, progress: Progress) -> l
 def _only_entry(approach: Approach, swept: SweepResult) -> Waypoint | None:
     """The only entry with which a path has the value of the exit; None if start states must decide.
 
-    There may be no such entry if pruning has left out cells beside the rectangle, and if the exit is a guess
-    of `stitch` that the path does not visit. The backward sweep then follows edges whose values are left out.
+    There may be no such entry if pruning has left out cells beside the rectangle, and if the exit is a
+    likely crossing of `stitch` that the path does not visit. The backward sweep then follows edges whose
+    values are left out.
     """
     exit_ = approach.exit
     if approach.rectangle.local and swept.best.score == exit_.value:

@@ -65,8 +65,8 @@ class StoreLattice:
     def edges(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Edge, Edge]:
         """The top and the left edge of the rows i0 < i <= i1 and columns j0 < j <= j1, which lie in one tile.
 
-        They agree in their corner. Where one of them belongs to a tile that was left out, it has the other's.
-        Below a row that was guessed, they may differ there where no path of interest passes.
+        They agree in their corner: an edge of a tile that was left out takes that of the other edge. Below a
+        guessed row, the corners may differ, but only where no path of interest passes.
         """
         top, left = self.row(i0, j0, j1), self.column(j0, i0, i1)
         if i0 > 0 and isinstance(top, LinearEdge):

@@ -26,8 +26,8 @@ from longalign.pruning.gains import gains
 #: edges and on the last row and column, and a back end's copies of them.
 _BYTES_PER_LETTER = 40
 
-#: The fewest rows, or columns, of which the first one is not left out.
-_FEWEST = 2
+#: A rectangle with no more rows than this keeps its first row; likewise for columns.
+_LEAST_SIDE = 2
 
 #: Cells of a line that are compared in one NumPy operation. Their values stay in a cache.
 _BLOCK = 1 << 14
@@ -74,7 +74,7 @@ def corner_edges(
     faster. Lines that cross it then lack their first cell, which no path reaches. Returns the numbers of rows
     and columns left out, and the top and the left edge of the rest.
     """
-    before = int(entry == State.E and rows > _FEWEST), int(entry == State.F and cols > _FEWEST)
+    before = int(entry == State.E and rows > _LEAST_SIDE), int(entry == State.F and cols > _LEAST_SIDE)
     size = rows - before[0], cols - before[1]
     if any(before):
         return before, *gap_edges(entry, *size, scoring, value - scoring.gap_extend)
@@ -118,7 +118,9 @@ def is_pruned(problem: Problem, cells: int, least_pruned: int) -> bool:
 
 
 def reaching_exit(approach: Approach, job: SweepJob, least_pruned: int) -> SweepJob:
-    """A sweep from the corner of an approach on, without cells on no path that has the exit's value there.
+    """The sweep `job` from the corner of an approach. It may leave out cells off all paths of interest.
+
+    Those are the paths that reach the exit with its value.
 
     All cells are swept if the problem is not pruned, or if there are fewer than `least_pruned`.
     """
@@ -128,7 +130,9 @@ def reaching_exit(approach: Approach, job: SweepJob, least_pruned: int) -> Sweep
 
 
 def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob, least_pruned: int) -> SweepJob:
-    """A `backward_sweep` to `corner` in an approach, without cells on no path from its edges to its exit.
+    """A `backward_sweep` to `corner` in an approach. It may leave out cells off all paths of interest.
+
+    Those are the paths from the edges of the approach to its exit, with the values there.
 
     On an edge of the approach, such a path has at most the highest value there. It gains the rest of the
     exit's value between the edge and the exit, and `recurrence.join` adds at most one alpha. All cells are
@@ -144,7 +148,7 @@ def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob, l
 
 
 def _reaching(job: SweepJob, bound: int, query: Codes, target: Codes) -> SweepJob:
-    """The same sweep, without cells that lie on no path that ends with at least `bound`.
+    """The same sweep. It may leave out cells off all paths that end with at least `bound`.
 
     `query` and `target` are the letters from the job's upper left corner to where these paths end at the
     latest: those of the job, and maybe more.

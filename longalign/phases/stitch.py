@@ -7,10 +7,10 @@ lead to the exit; see `diagonal`. Finding the path chunk by chunk is the method 
 Ranka and Sahni.
 
 Sweeping one chunk at a time leaves most of a GPU idle. The search therefore starts not only at the end cell
-but also at guesses, cells where the path is likely to cross rows of the lattice. Each round sweeps one chunk
-for the path and one for each guess, in one call. The predecessor of a waypoint depends on that waypoint
-alone. What was found from a guess is therefore valid if the path reaches the guess, and guesses never change
-the path.
+but also at *likely crossings*: cells where the path probably crosses rows of the lattice. Each round sweeps,
+in one call, one chunk for the path and one for each likely crossing. The predecessor of a waypoint depends
+on that waypoint alone. So what was found from a likely crossing is valid if the path reaches it, and likely
+crossings never change the path.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READERS = 4
 _WORTH_THREADS = 1 << 22
 
 #: A local path is expected to have at most this many rows for each match that its score is worth. Rows
-#: further up are not guessed. If the path is longer after all, it takes more rounds to find.
+#: further up are left out. If the path is longer after all, it takes more rounds to find.
 _ROWS_OF_A_MATCH = 32
 
 
@@ -54,12 +54,12 @@ def stitch(
     Among equally good paths, `recurrence.direction` decides, wherever the chunks lie.
     """
     problem, path = lattice.problem, list(found)
-    guesses = _guesses(lattice, path[-1], backend)
+    crossings = _likely_crossings(lattice, path[-1], backend)
     preceding: dict[Waypoint, Waypoint] = {}
     front: list[Waypoint] = []
     room = meeting.jobs_at_once(*lattice.grid.chunk_shape, backend.host_bytes_per_call)
     while not problem.is_start(path[-1]):
-        front = _front(problem, path[-1], front, guesses, preceding, room)
+        front = _front(problem, path[-1], front, crossings, preceding, room)
         places = [(lattice, point) for point in front]
         preceding.update(zip(front, _go_back(places, backend, progress), strict=True))
         while path[-1] in preceding:
@@ -91,7 +91,7 @@ def stitch_all(
     return paths
 
 
-def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
+def _likely_crossings(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
     """The likeliest crossing of each lattice row above the end cell, the one nearest to the end last.
 
     There are none if a single chunk is large enough to keep the device busy, and none in rows that a local
@@ -110,13 +110,13 @@ def _front(
     problem: Problem,
     tip: Waypoint,
     reached: Sequence[Waypoint],
-    guesses: list[Waypoint],
+    crossings: list[Waypoint],
     known: Collection[Waypoint],
     room: int,
 ) -> list[Waypoint]:
     """The waypoints whose predecessors the next round finds.
 
-    These are the tip of the path, the waypoints `reached` from earlier guesses, and new guesses, taken from
+    These are the tip of the path, the waypoints `reached` from earlier crossings, and new ones, taken from
     the end of their list until there are `room` waypoints. Left out are waypoints that the path can no longer
     reach, and those whose predecessor is `known`.
     """
@@ -128,8 +128,8 @@ def _front(
 
     for point in reached:
         add(point)
-    while guesses and len(front) < room:
-        add(guesses.pop())
+    while crossings and len(front) < room:
+        add(crossings.pop())
     return list(front)
 
 
@@ -147,8 +147,8 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
         place: entry for place, entry in zip(inside, found_straight, strict=True) if entry is not None
     }
     swept_back = [place for place in inside if place not in straight]
-    first = [place for place in swept_back if _begins_here(*place)]
-    later = [place for place in swept_back if not _begins_here(*place)]
+    first = [place for place in swept_back if _must_begin_here(*place)]
+    later = [place for place in swept_back if not _must_begin_here(*place)]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
     with calls_in_background(_approach, later, most=_READERS) as approaches:
         jobs = [*map(_sweep_back, later)]
@@ -175,8 +175,8 @@ def _narrow(least_pruned: int, approach: Approach, job: SweepJob) -> SweepJob:
     return meeting.reaching_edges(approach, (approach.i0, approach.j0), job, least_pruned)
 
 
-def _begins_here(lattice: StoreLattice, point: Waypoint) -> bool:
-    """Whether the path to a waypoint begins in the waypoint's chunk, where only start states tell."""
+def _must_begin_here(lattice: StoreLattice, point: Waypoint) -> bool:
+    """Whether the path to a waypoint must begin in the waypoint's chunk, and only start states tell where."""
     return lattice.problem.has_floor and lattice.corner(point.i, point.j) == (0, 0)
 
 

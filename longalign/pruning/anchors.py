@@ -72,8 +72,8 @@ def refined(
 ) -> Anchors:
     """The anchors of a path between the cells `ends`, and more where the rectangle between two is large.
 
-    If the budget affords sweeps of the rectangle between the two, the new anchors are cells of a good path
-    through it. Otherwise, if it cannot be traced, they come from words that are unique in it.
+    If the budget affords sweeps of such a rectangle, the new anchors are cells of a good path through it.
+    Otherwise, if it cannot be traced, they come from words that are unique in it.
     """
     for _ in range(_ROUNDS):
         large = _large_rectangles(query, target, scoring, anchors, ends, backend)

@@ -1,6 +1,7 @@
 """The most that a path can still gain: an upper bound for every boundary cell.
 
-It follows from the two sequences, and from where an alignment, if one is known, places words that occur once.
+On this page, a *bound* is such an upper bound, not the lower bound of the best score (`Pruning.bound`). It
+follows from the two sequences, and from where an alignment, if one is known, places words that occur once.
 
 The bound at boundary (i, j) is the smaller of two: one follows from the query letters from i on, the other
 from the target letters from j on. Each is computed by one scan from the end of its sequence. This page
@@ -153,7 +154,7 @@ _CODES = 256
 #: Lower than every score and gap cost.
 _IMPOSSIBLE = -(1 << 40)
 
-#: Each of the two sides gains from as many threads as a pool may have: looking up words waits for memory.
+#: Each of the two sides may use as many threads as a pool has, because looking up words waits for memory.
 _THREADS = min(2 * MOST_THREADS, processors())
 
 

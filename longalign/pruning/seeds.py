@@ -76,7 +76,10 @@ def lower_bound(
     note_related: Callable[[], object] = lambda: None,
     more_for_related: bool = True,
 ) -> LowerBound | None:
-    """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
+    """A real alignment of two sequences in a mode, and its score.
+
+    None with a substitution matrix, if a sequence is very short, if there are hardly any seeds or no time to
+    look for them, or if the alignment is no better than an empty one that the mode allows.
 
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
     `TimeBudget` limits the time to a small share of the time of a sweep. With `more_for_related`, closely

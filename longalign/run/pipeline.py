@@ -53,7 +53,7 @@ Note = Callable[[Manifest], Manifest]
 #: Called with a pair that cannot be aligned, and the reason.
 Refused = Callable[[RunSpec, LongalignError], None]
 
-#: The share of the cells of phase 1 from which on phases 2 and 3 are called long.
+#: If phases 2 and 3 compute at least this share of the cells of phase 1, the user is told so.
 _LONG_PATH_SHARE = 0.2
 
 
@@ -83,8 +83,9 @@ def run_all(
     """Run one pair after the other on the same devices, each within the same memory. See `run`.
 
     Small pairs that are not stored are computed in batches, whose outcomes come together; the outcome of any
-    other pair comes before the next pair begins. An error ends the iteration, but for a pair that cannot be
-    aligned (InputError, UsageError) `refused` is called, if given, and the next pair is next.
+    other pair comes before the next pair begins. An error ends the iteration, with one exception: if
+    `refused` is given and a pair that is run by itself cannot be aligned (InputError, UsageError), `refused`
+    is called, and the next pair follows.
     """
     for batch in batches(specs, resources):
         for spec in batch:

@@ -42,7 +42,7 @@ from longalign.run.grid_bytes import (
 from longalign.run.host_memory import WORKER_PROGRAM_BYTES
 from longalign.run.request import Request, Resources
 
-#: The boundaries of one tile may take 1 / `_TILE_SHARE` of the memory that is left.
+#: The boundaries of one tile may take 1 / `_TILE_SHARE` of the memory that programs and letters leave.
 _TILE_SHARE = 4
 
 #: The most bytes of boundaries that one tile may have: it limits the work lost in a crash, and the file size.
@@ -81,8 +81,8 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 #: sweep in many small tiles takes much longer than one in a few.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
-#: In plentiful memory, where lines are not deflated, `Backend.least_chunk` is divided by this number. In narrow
-#: bands, and with eager start states, it is not.
+#: In plentiful memory, where lines are not deflated, `Backend.least_chunk` is divided by this number. In
+#: narrow bands, and with eager start states, it is not.
 _SHORTER_IN_MEMORY = 2
 
 #: The least side of a chunk of a pruned run, in letters, unless `Backend.least_chunk` is larger.
@@ -101,7 +101,7 @@ _MORE_IN_MEMORY = 2
 #: mostly follow diagonals and sweep few chunks, so the least side of a chunk is this many times as long.
 _SHARE_OF_EQUALS, _CHUNK_OF_EQUALS = 1e-3, 8
 
-#: By how much start states make phase 1 longer, roughly: by two to eight.
+#: The factor by which start states make phase 1 longer. It was measured to be two to eight.
 _EAGER_SLOWDOWN = 4.0
 
 
@@ -246,7 +246,7 @@ class _Cutter:
     def min_tile_cells(self) -> int:
         """The fewest cells of a tile that is made smaller for lack of memory.
 
-        Where memory is plentiful, refusing small tiles would ask for more memory in vain.
+        Where memory is plentiful, there is no such limit, because more memory would not help.
         """
         return 0 if self._memory_is_plentiful else _MIN_TILE_CELLS
 
@@ -261,8 +261,8 @@ class _Cutter:
         out, and the others are checkpoints. Tiles are small as well where several alignments are looked for,
         because some tiles are swept again after each.
 
-        If the edges of these tiles would take more bytes than allowed, checkpoints are given up, and then
-        devices: the last choice is the largest shape that every device can sweep.
+        If the edges of these tiles would take more bytes than allowed, larger tiles are tried: first those
+        that share the matrix among all devices, then the largest that every device can sweep.
         """
         request = self.request
         budget = self.lattice_room
@@ -295,7 +295,7 @@ class _Cutter:
         return max(least, round(request.share * shortest) // 2, few)
 
     def _pruned_grid(self, tile_shape: tuple[int, int], strip_width: int) -> Grid:
-        """The grid of a pruned run, whose chunks are as small as the lattice may be large.
+        """The grid of a pruned run. Its chunks are as small as the room for the lattice allows.
 
         Phases 2 and 3 sweep the chunks along the path a few times. If there is room only for the edges of
         tiles, each tile is one chunk, and that can take longer than phase 1. Raises BudgetTooSmall if these

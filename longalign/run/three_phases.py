@@ -96,7 +96,7 @@ def missing_cells_of(grid: Grid, store: Store, left_out: Set[Place]) -> int:
 
 
 def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> Outcome:
-    """All phases: phase 1 on each side, the others on the one with the best score, the first of equals."""
+    """All phases: phase 1 on each side, the others on the side with the best score. The first wins a tie."""
     backend, spec = resources.backends[0], sides[0].spec
     expected = sum(_phase_1_seconds(side, resources) for side in sides) if spec.command == "align" else 0.0
     with (
@@ -132,7 +132,7 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
 
 
 def _advise(side: Side, end: Waypoint, recorder: Recorder) -> None:
-    """Say so, once, if the query seems to be on the other strand and someone reads it."""
+    """Say so if the query seems to be on the other strand: for the first alignment, if someone reads it."""
     is_first = len(side.lattice.problem.excluded) == 0
     if is_first and recorder.is_watched and (advice := strand_advice(side.spec, end.value)):
         recorder(Notice(advice))
@@ -141,7 +141,8 @@ def _advise(side: Side, end: Waypoint, recorder: Recorder) -> None:
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
     """The outcome with the next best alignments that its spec asks for, on the only side.
 
-    A store keeps one that scores too little as well. Without a store, such an alignment is not traced.
+    A store also keeps the first alignment that scores less than `min_score`. Without a store, that one is not
+    traced.
     """
     able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
     spec = first.spec if first.spec.store is None else replace(first.spec, min_score=None)

@@ -54,7 +54,7 @@ from longalign.testing.traces import FREE_GAPS, TIES
 class SweepsAll(CpuBackend):
     """Leaves out tiles, but no blocks inside a tile.
 
-    Next to a tile that was left out, values may then be too low, also at a guess of phase 2.
+    Next to a tile that was left out, values may then be too low, also at a likely crossing.
     """
 
     most_share_pruned = most_share_stored = 0.0

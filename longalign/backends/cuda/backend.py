@@ -70,8 +70,8 @@ class CudaBackend:
     """
 
     #: One warp sweeps a whole strip, and the next strip starts only a little later. The length of a side
-    #: therefore decides how long a chunk takes. With smaller chunks in a store, boundaries would arrive faster
-    #: than threads can pack and deflate them.
+    #: therefore decides how long a chunk takes. With smaller chunks in a store, boundaries would arrive
+    #: faster than threads can pack and deflate them.
     least_chunk, saturating_side = 49_152, 1 << 20
     #: To leave out half of the cells of two genomes of E. coli saves a quarter of the time of their sweep.
     #: With a store nothing is saved: to deflate their boundaries takes as long as to sweep all cells.
