@@ -83,7 +83,12 @@ def _parasail_matrix(scoring: Scoring) -> parasail.Matrix:
     """parasail's own copy of a named substitution matrix, or a matrix of match and mismatch."""
     if scoring.matrix is not None:
         return parasail.Matrix(scoring.matrix.name.lower())
-    return parasail.matrix_create(LETTERS, scoring.match, scoring.mismatch)
+    assert scoring.ambiguous != "average"
+    matrix = parasail.matrix_create(LETTERS, scoring.match, scoring.mismatch)
+    if scoring.ambiguous == "zero":
+        everywhere, ambiguous = slice(0, matrix.size), slice(4, matrix.size)
+        matrix[everywhere, ambiguous] = matrix[ambiguous, everywhere] = 0
+    return matrix
 
 
 def biopython_score(query: Codes, target: Codes, scoring: Scoring, mode: Mode) -> int:
