@@ -126,7 +126,8 @@ class Scoring:
         else:
             rows, alphabet = _matrix_rows(matrix, unknown, softmask)
         alpha, beta = _gap_costs(given, costs)
-        of_pair, of_rows = pair if matrix is None else (), () if rows is None else pair_table.numbers_of(rows)
+        of_pair = pair if matrix is None else ()
+        of_rows = () if rows is None else pair_table.numbers_of(rows)
         scale = common_denominator([alpha, beta, *of_pair, *of_rows])
         usual: dict[str, Number] = {"match": _MATCH, "mismatch": _MISMATCH}  # without effect beside a matrix
         scaled = {"match": pair[0], "mismatch": pair[1]} if matrix is None else {}
@@ -378,7 +379,8 @@ def _check_rules(
     ambiguous: object, unknown: object, softmask: object, matrix: SubstitutionMatrix | None
 ) -> None:
     for name, value, choices in (
-        *(("ambiguous", ambiguous, get_args(Ambiguous)), ("unknown", unknown, get_args(Unknown))),
+        ("ambiguous", ambiguous, get_args(Ambiguous)),
+        ("unknown", unknown, get_args(Unknown)),
         ("softmask", softmask, (False, True)),
     ):
         if value not in choices or type(value) is not type(choices[0]):

@@ -179,7 +179,8 @@ class StoreLattice:
         start = tile.i0 + row, tile.j0 + col
         if not self._may_start(point, *start):
             raise DamagedTile(
-                *(tile.row, tile.col),
+                tile.row,
+                tile.col,
                 f"tile ({tile.row}, {tile.col}): no path to cell ({point.i}, {point.j}) can start at the "
                 f"stored start {start}",
             )

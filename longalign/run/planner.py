@@ -148,12 +148,12 @@ def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> 
         raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
 
-def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
+def _least_memory(fits: Callable[[int], bool], refused: int) -> int:
     """The fewest bytes of memory for which `fits` is true, or up to a hundredth more.
 
     Raises BackendError if no memory of any machine would be enough.
     """
-    low, high = too_little, 2 * max(too_little, WORKER_PROGRAM_BYTES)
+    low, high = refused, 2 * max(refused, WORKER_PROGRAM_BYTES)
     while not fits(high):
         if high > _BEYOND_ANY_MEMORY:
             raise BackendError(
@@ -186,7 +186,12 @@ def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
     """The model that predicts how long a run takes."""
     known = not (request.workers or request.is_eager)
     return SpeedModel(
-        *(resources.backends, request.scoring, request.mode, known, request.is_eager, request.strands)
+        resources.backends,
+        request.scoring,
+        request.mode,
+        known=known,
+        eager=request.is_eager,
+        strands=request.strands,
     )
 
 

@@ -105,10 +105,7 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
             backend, spec.scoring, sides[0].lattice.problem.has_floor, expected
         ) as wait_for_path_kernels,
     ):
-        finders = [partial(_score, side, sides, recorder) for side in sides]
-        found = [
-            mending(find_end, side.lattice, recorder) for find_end, side in zip(finders, sides, strict=True)
-        ]
+        found = [mending(partial(_score, side, sides, recorder), side.lattice, recorder) for side in sides]
         best = best_side(found)
         if not sides[best].is_exact(found[best]):
             raise InternalError("phase 1 has not found the score that seeds have found")
@@ -119,7 +116,8 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
             _advise(sides[0], end, recorder)
         if spec.command == "align" and spec.scoring.reaches(end.value, spec.min_score):
             wait_for_path_kernels()
-            alignment = _align(spec, sides[best].lattice, finders[best], backend, recorder)
+            find_end = partial(_score, sides[best], sides, recorder)
+            alignment = _align(spec, sides[best].lattice, find_end, backend, recorder)
     return Outcome(
         spec,
         end,
