@@ -41,7 +41,7 @@ def open_backends(
 
         cuda.preload_driver(devices[0] if devices else 0)
         found = cuda.available()
-        if not found and choice == "cuda":
+        if not found and (choice == "cuda" or devices):
             raise BackendError(f"no usable CUDA device: {cuda.why_unavailable()}")
         if found:
             from longalign.backends.cuda.backend import CudaBackend

@@ -95,9 +95,9 @@ def resume_pair(options: Namespace) -> int:
         raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
     output = manifest.output if options.output is None else options.output
     summary = manifest.summary if options.json is None else options.json
-    check_outputs(manifest.command, output, summary, sources_of(manifest), options.store)
     if options.format is None and options.output is None:
         options.format = _noted_format(manifest, store)
+    check_outputs(manifest.command, output, summary, sources_of(manifest), options.store, options.format)
     with reporting(options) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
@@ -153,12 +153,20 @@ def sources_of(manifest: Manifest) -> list[str]:
 
 
 def check_outputs(
-    command: Command, output: str, summary: str | None, inputs: Collection[str], store: str | None
+    command: Command,
+    output: str,
+    summary: str | None,
+    inputs: Collection[str],
+    store: str | None,
+    output_format: str | None = None,
 ) -> None:
     """Raise UsageError or InputError before the run for outputs that could not be written after it.
 
-    `inputs` are specifications of sequences, or files; `store` need not exist yet.
+    `inputs` are specifications of sequences, or files; `store` need not exist yet. `output_format` is the
+    argument of `--format`, if it is given.
     """
+    if command == "align":
+        resolve_format(output_format, output)
     if command == "align" and output == summary == STDOUT:
         raise UsageError("alignment and summary cannot both go to stdout: give -o FILE or --json FILE")
     check_output(output)

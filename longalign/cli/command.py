@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import sys
@@ -24,7 +25,7 @@ def run(arguments: Sequence[str] | None, interrupts: Interrupts) -> int:
         return _interrupted(options, interrupts)
     except Exception as error:
         # A library that is interrupted may turn the KeyboardInterrupt into another error.
-        return _interrupted(options, interrupts) if interrupts.struck else _failed(error)
+        return _interrupted(options, interrupts) if interrupts.struck else _failed(error, options)
 
 
 def fail(text: str, code: int) -> int:
@@ -35,20 +36,23 @@ def fail(text: str, code: int) -> int:
 
 def _run(arguments: Sequence[str] | None, options: Namespace) -> int:
     check_address_space()  # first: importing a library without enough memory could abort the process
-    from longalign.cli.parser import build_parser
+    from longalign.cli.parser import build_parser, with_negative_numbers
 
-    parsed = build_parser().parse_args(arguments)
+    parsed = build_parser().parse_args(
+        with_negative_numbers(sys.argv[1:] if arguments is None else arguments)
+    )
     vars(options).update(vars(parsed))  # in one step: `_how_to_resume` sees all options of a run, or none
     return int(options.run(options))
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, options: Namespace) -> int:
     """Report an error; returns the exit code."""
     match error:
         case InternalError():
             return fail(f"internal error: {error}", error.exit_code)
         case LongalignError() if not lacks_files(error):
-            return fail(str(error), error.exit_code)
+            again = _resume_command(options) if _is_full_disk(error.__cause__) else None
+            return fail(f"{error}; then go on with: {again}" if again else str(error), error.exit_code)
         case BrokenPipeError():
             return 1  # the reader of the output has closed the pipe
     if shortage := shortage_of(error):
@@ -69,12 +73,24 @@ def _how_to_resume(options: Namespace) -> str:
         return "interrupted"
     if options.store is None:
         return "interrupted; with --store DIR a run can be resumed"
+    again = _resume_command(options)
+    return f"interrupted; go on with: {again}" if again else "interrupted; nothing was stored yet"
+
+
+def _resume_command(options: Namespace) -> str | None:
+    """The command that continues a run, if anything of it is stored."""
+    if getattr(options, "store", None) is None or not hasattr(options, "cluster"):
+        return None
     folder = Path(options.store)
     if not any((folder / name).is_file() for name in ("manifest.json", "plus/manifest.json", "pairs.json")):
-        return "interrupted; nothing was stored yet"
+        return None
     store = f"./{options.store}" if options.store.startswith("-") else options.store  # not an option
     again = ["--cluster", options.cluster] if options.cluster else []
     if "query" not in options:  # the store notes the output of `align`, not that of `resume`
         given = {name: getattr(options, name) for name in ("output", "json", "format")}
         again += [f"--{name}={value}" for name, value in given.items() if value is not None]
-    return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *again])}"
+    return shlex.join(["longalign", "resume", store, *again])
+
+
+def _is_full_disk(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

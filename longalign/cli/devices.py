@@ -74,7 +74,8 @@ def run_devices(options: Namespace) -> int:
             print(json.dumps({**report, "plans": plans} if plans else report, indent=2), file=file)
         else:
             print(*_lines(backends, plans, reason), sep="\n", file=file)
-    return 0
+    is_refused = bool(plans) and all("refused" in plan for plan in plans.values())
+    return UsageError.exit_code if is_refused else 0
 
 
 def _compile(backend: Backend) -> None:

@@ -140,7 +140,8 @@ def resume_pairs(options: Namespace) -> int:
     given = {name: value for name, value in vars(options).items() if value is not None}
     asked = Namespace(**{**vars(of_command), **listed, **given})
     pairs = [NamedPair(*pair, line=0) for pair in noted.pairs]
-    check_outputs(noted.command, asked.output, asked.json, [asked.query, asked.target], options.store)
+    files = [asked.query, asked.target]
+    check_outputs(noted.command, asked.output, asked.json, files, options.store, asked.format)
     inputs = _inputs(asked, scoring.alphabet, pairs, f"{_counted(pairs)} of {folder}")
     with PairStores.open(folder) as stores:
         return _run(noted.command, asked, scoring, inputs, stores)

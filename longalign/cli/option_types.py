@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from typing import get_args
 
@@ -49,6 +50,8 @@ def ends(text: str) -> list[str]:
 def output_file(text: str) -> str:
     if text.lower().endswith((".gz", ".bz2", ".xz", ".zst")):
         raise argparse.ArgumentTypeError(f"{text}: output is not compressed: give a name without this ending")
+    if text.endswith(os.sep):
+        raise argparse.ArgumentTypeError(f"{text}: output is a file, not a directory")
     return path(text)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from longalign._version import __version__
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
+#: Options that take a number which may be negative, and how such a number begins.
+_MAY_BE_NEGATIVE = ("--match", "--mismatch", "--min-score")
+_NEGATIVE = re.compile(r"-[.\d]")
+
 _SEQUENCE_HELP = (
     "FILE (FASTA: plain, gzip, bgzip, or - for stdin; or 2bit), FILE:NAME or FILE:NAME:START-END, which is "
     "0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included. Without "
@@ -40,8 +45,9 @@ _MODE_HELP = (
 )
 _CONVENTIONS = """\
 A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for its first letter and NEXT for
-each further one (--gap-first, --gap-next): ALPHA = FIRST - NEXT, BETA = NEXT. So BLOSUM62 with 11 and 1 is
---matrix BLOSUM62 --gap-first 11 --gap-next 1, or --gap-open 10 --gap-extend 1. Scores and costs may be
+each further one (--gap-first, --gap-next): ALPHA = FIRST - NEXT, BETA = NEXT. BLAST, LASTZ and minimap2 name
+ALPHA and BETA: blastp's 11 and 1 are --matrix BLOSUM62 --gap-open 11 --gap-extend 1. EMBOSS, parasail and
+Biopython name FIRST and NEXT: needle's 10 and 0.5 are --gap-first 10 --gap-next 0.5. Scores and costs may be
 decimals such as 0.5, or fractions such as 1/3; they are exact. Without a matrix, letters are DNA: an
 ambiguous letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case
 is ignored.
@@ -276,6 +282,17 @@ def _add(
     )
     parser.set_defaults(run=run)
     return parser
+
+
+def with_negative_numbers(arguments: Sequence[str]) -> list[str]:
+    """The arguments, each negative number joined to its option: argparse takes -1/3 for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] in _MAY_BE_NEGATIVE and _NEGATIVE.match(argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _lazy(module: str, function: str) -> Callable[[argparse.Namespace], int]:

@@ -39,7 +39,8 @@ def _run(command: Command, options: Namespace) -> int:
     inputs = {name: value for name, value in given.items() if value is not None}
     refuse_two_stdins(**inputs)
     matrix = [] if options.matrix is None else [options.matrix]
-    check_outputs(command, options.output, options.json, [*inputs.values(), *matrix], options.store)
+    files = [*inputs.values(), *matrix]
+    check_outputs(command, options.output, options.json, files, options.store, options.format)
     choose_mode(options.mode, options.free)  # ends that no mode has are refused before anything is read
     scoring = scoring_of(options)
     if options.pairs is not None:

@@ -16,7 +16,7 @@ def run_trace(options: Namespace) -> int:
     """Write the alignment. The store is only read; a run may be using it."""
     store = Path(options.store)
     sources = sources_of(DirectoryStore.attach(store).manifest)
-    check_outputs("align", options.output, options.json, sources, options.store)
+    check_outputs("align", options.output, options.json, sources, options.store, options.format)
     with reporting(options) as emit:
         using = api.resources(options.backend, options.threads, options.device, options.mem)
         outcome = trace_cell(store, options.end, using, emit=emit)

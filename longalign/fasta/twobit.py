@@ -66,6 +66,10 @@ def _opened(path: str) -> Iterator[TwoBitIterator]:
     except EOFError as error:
         raise InputError(f"truncated or damaged 2bit file: {error}") from error
     except (KeyError, RuntimeError, ValueError) as error:
+        if "64-bit offsets" in str(error):
+            raise InputError(
+                "a 2bit file of version 1, with 64-bit offsets, cannot be read: use version 0"
+            ) from error
         raise InputError("truncated or damaged 2bit file") from error
 
 

@@ -50,13 +50,22 @@ FORMATS = (
 )
 
 
+#: Endings of formats that are not written: a user who names one expects that format.
+_NOT_WRITTEN = (".sam", ".bam", ".cram", ".maf", ".axt", ".psl", ".chain", ".delta", ".gfa")
+
+
 def resolve_format(name: str | None, path: str | os.PathLike[str]) -> Format:
     """The format called `name` or, without a name, the one that the ending of `path` stands for.
 
-    Any other ending, and stdout, stands for the default. Raises UsageError for an unknown name.
+    Any other ending, and stdout, stands for the default. Raises UsageError for an unknown name, and for the
+    ending of a format that is not written.
     """
     if name is None:
         lower = os.fspath(path).lower()
+        if lower.endswith(_NOT_WRITTEN):
+            raise UsageError(
+                f"{os.fspath(path)}: the formats are {', '.join(format_names())}: choose one by --format"
+            )
         return next((known for known in FORMATS if lower.endswith(known.endings)), FORMATS[0])
     for known in FORMATS:
         if known.name == name:

@@ -104,7 +104,7 @@ class Alphabet:
         if self.letters == DNA.letters:
             protein = letter.upper() in _PROTEIN_ONLY
             return "; a protein needs --matrix BLOSUM62 --gap-open 10 --gap-extend 1" if protein else ""
-        return "; --unknown says how such a letter scores" if letter.upper() in _OTHERS else ""
+        return "; --unknown mismatch admits such letters" if letter.upper() in _OTHERS else ""
 
 
 def is_nucleotides(letters: Iterable[str]) -> bool:

@@ -242,8 +242,11 @@ def _made_for_a_score(spec: RunSpec, store: DirectoryStore) -> Iterator[Notice]:
 def _note(spec: RunSpec, stores: Items[DirectoryStore], note: Note, emit: Emit) -> None:
     """Note in the stores what is asked for now, if they can be written to.
 
-    A resumed run asks the first one, so that is written last.
+    A resumed run asks the first one, so that is written last. If a score is asked for in the store of an
+    alignment, a resumed run still makes the alignment.
     """
+    if spec.command == "score" and stores[0].manifest.command == "align":
+        return
     notices = [*_made_for_a_score(spec, stores[0])]  # which depend on what was asked for before
     for store in reversed(stores):
         asked = note(replace(store.manifest, command=spec.command, top=spec.top, min_score=spec.min_score))

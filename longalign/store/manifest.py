@@ -103,6 +103,11 @@ class SequenceRecord:
         record_length = fields.whole("record_length", offset + length, LONGEST_RECORD)
         return cls(name, length, sha256, fields.text("source", may_be_empty=True), offset, record_length)
 
+    @property
+    def place(self) -> str:
+        """The record and where it is, for messages."""
+        return f"{self.name!r} of {self.source}"
+
     @classmethod
     def of(cls, sequence: Sequence) -> SequenceRecord:
         values = {field.name: getattr(sequence, field.name) for field in fields_of(cls)}
@@ -239,10 +244,10 @@ class Manifest:
             ("start states", self.start_states, asked.start_states),
             ("pruning", *("off" if one.pruned_with is None else "on" for one in (self, asked))),
             *_scoring_pairs(self.scoring, asked.scoring),
-            ("query length", self.query.length, asked.query.length),
-            ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
-            ("target length", self.target.length, asked.target.length),
-            ("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),
+            (f"length of the query {asked.query.place}", self.query.length, asked.query.length),
+            (f"SHA-256 of the query {asked.query.place}", self.query.sha256, asked.query.sha256),
+            (f"length of the target {asked.target.place}", self.target.length, asked.target.length),
+            (f"SHA-256 of the target {asked.target.place}", self.target.sha256, asked.target.sha256),
         ]
         differing = [
             f"{name} is {stored} in the store and {given} now"

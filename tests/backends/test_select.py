@@ -13,7 +13,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda import backend as cuda_backend
 from longalign.backends.cuda.devices import Device
 from longalign.cli import main
-from longalign.errors import BackendError
+from longalign.errors import BackendError, UsageError
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.run.spec import RunSpec
@@ -95,3 +95,13 @@ def test_without_a_gpu_auto_takes_the_cpu_and_cuda_is_refused(monkeypatch):
     assert names(seconds=lambda device: 100.0) == ["cpu"]
     with pytest.raises(BackendError, match="no usable CUDA device: no driver"):
         names("cuda")
+
+
+def test_a_chosen_device_that_is_not_there_is_an_error_with_its_reason(monkeypatch):
+    monkeypatch.setattr(cuda, "preload_driver", lambda index: None)
+    monkeypatch.setattr(cuda, "available", list)
+    monkeypatch.setattr(cuda, "why_unavailable", lambda: "no driver")
+    with pytest.raises(BackendError, match="no usable CUDA device: no driver"):
+        select.open_backends(devices=[0])
+    with pytest.raises(UsageError, match="the CPU back end is to be used"):
+        select.open_backends("cpu", devices=[0])

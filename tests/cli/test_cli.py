@@ -293,6 +293,51 @@ def test_any_other_ending_means_paf(run, pair, name):
     assert Path(name).read_text() == run("align", *pair, "-q")[1]
 
 
+def test_an_ending_that_promises_another_format_is_refused_before_the_run(refuse, pair):
+    code, text = refuse("align", *pair, "-o", "x.sam", "--store", "s")
+    assert (code, text) == (2, "x.sam: the formats are paf, tsv: choose one by --format")
+    assert not Path("s").exists()
+
+
+@pytest.mark.parametrize("option", ["-o", "--json"])
+def test_the_name_of_a_directory_is_refused(run, pair, option):
+    code, _, err = run("align", *pair, option, "new/")
+    assert (code, Path("new").exists()) == (2, False)
+    assert err.endswith("new/: output is a file, not a directory\n")
+
+
+@pytest.mark.parametrize("number", ["-1/3", "-.5", "-2e0", "-3"])
+def test_negative_numbers_need_no_equals_sign(run, pair, number):
+    code, out, _ = run("score", *pair, "--mismatch", number)
+    assert (code, out) == run("score", *pair, f"--mismatch={number}")[:2]
+
+
+def test_a_score_does_not_change_what_the_store_of_an_alignment_is_for(run, pair):
+    run("align", *pair, "-q", "--store", "s", "-o", "x.paf")
+    written = Path("x.paf").read_text()
+    Path("x.paf").unlink()
+    assert run("score", *pair, "-q", "--store", "s")[0] == 0
+    assert run("resume", "s", "-q")[:2] == (0, "")
+    assert Path("x.paf").read_text() == written
+
+
+def test_a_full_disk_after_a_stored_run_is_no_reason_to_begin_again(refuse, run, pair):
+    code, text = refuse("align", *pair, "-q", "--store", "s", "-o", "/dev/full")
+    assert code == 1
+    assert text == (
+        "/dev/full: cannot be written: no space left on device; then go on with: longalign resume s"
+    )
+    assert run("resume", "s", "-q", "-o", "x.paf")[0] == 0
+
+
+@pytest.mark.parametrize("rule", [["--softmask"], ["--ambiguous", "zero"]])
+def test_verify_says_what_a_rule_lacks(run, refuse, pair, rule):
+    run("align", *pair, "-o", "x.paf")
+    code, text = refuse("verify", "x.paf", "q.fa", "t.fa", *rule)
+    assert code == 2
+    assert text.startswith(f"{rule[0]} without a scoring: give all of --match, ")
+
+
 @pytest.mark.parametrize("option", [("-o", "x.paf.gz"), ("-o", "x.PAF.GZ"), ("--json", "x.json.xz")])
 def test_a_name_that_promises_compression_is_refused(run, pair, option):
     code, _, err = run("align", *pair, *option)
@@ -428,7 +473,7 @@ def test_a_store_of_other_options_is_refused(run, refuse, pair):
     Path("t.fa").write_text(">target\nACGT\n")
     code, text = refuse("resume", "s", "--backend", "cpu")
     assert code == 1
-    assert "target sequence (SHA-256) is" in text
+    assert f"SHA-256 of the target 'target' of {Path('t.fa').absolute()} is" in text
 
 
 def test_inspect(run, refuse, pair):
@@ -1164,7 +1209,7 @@ def test_a_plan_that_would_be_refused_says_so(run, given, text):
     for name, letters in (("q", "ACGTN" * 30), ("t", "ACG" * 40)):
         Path(f"{name}.fa").write_text(f">{name}\n{letters}\n")
     code, out, err = run("devices", "--plan", "q.fa", "t.fa", *given)
-    assert (code, err) == (0, "")
+    assert (code, err) == (2, "")
     assert "    refused: " in out
     assert text in out
     assert not Path("s").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,13 @@ def test_letters_that_are_cut_are_an_error_of_their_record(tmp_path: Path) -> No
     path = tmp_path / "cut.2bit"
     path.write_bytes(two_bit({"one": "ACGT" * 30})[:-3])
     assert error(path) == f"{path}: record 'one': truncated or damaged 2bit file"
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_later_version_is_named(tmp_path: Path, order: str) -> None:
+    path, content = tmp_path / "x.2bit", two_bit(RECORDS, order)
+    path.write_bytes(content[:4] + struct.pack(f"{order}I", 1) + content[8:])
+    assert error(path).startswith(f"{path}: a 2bit file of version 1, with 64-bit offsets")
 
 
 def test_one_name_twice(tmp_path: Path) -> None:

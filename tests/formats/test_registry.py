@@ -32,7 +32,8 @@ def small(score: int = 3, **region: int) -> Alignment:
         (None, "x.paf", "paf"),
         (None, "x.paf.gz", "paf"),
         (None, "x", "paf"),
-        (None, "x.bam", "paf"),
+        (None, "x.out", "paf"),
+        ("paf", "x.bam", "paf"),
         (None, "x.tsv", "tsv"),
         (None, "a.paf/X.TSV", "tsv"),
         ("paf", "x.tsv", "paf"),
@@ -41,6 +42,12 @@ def small(score: int = 3, **region: int) -> Alignment:
 )
 def test_a_name_goes_before_an_ending(name: str | None, path: str, expected: str) -> None:
     assert resolve_format(name, path).name == expected
+
+
+@pytest.mark.parametrize("path", ["x.sam", "a/b.BAM", "x.maf"])
+def test_the_ending_of_a_format_that_is_not_written_is_refused(path: str) -> None:
+    with pytest.raises(UsageError, match=f"{path}: the formats are paf, tsv: choose one by --format"):
+        resolve_format(None, path)
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -1014,8 +1014,8 @@ def test_a_changed_digit_in_the_manifest_is_noticed(tmp_path):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"query": "ACGTTACGGATCAGGCATTACGACGATTACAGC"}, ["query sequence"]),
-        ({"target": "ACGT"}, ["target sequence", "target length"]),
+        ({"query": "ACGTTACGGATCAGGCATTACGACGATTACAGC"}, ["SHA-256 of the query"]),
+        ({"target": "ACGT"}, ["SHA-256 of the target", "length of the target"]),
         ({"mode": "global"}, ["mode is local in the store and global now"]),
         ({"scoring": Scoring(2, -3, 4, 2)}, ["match is 1 in the store and 2", "gap_open is 3 in the store"]),
     ],
