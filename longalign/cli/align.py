@@ -140,11 +140,14 @@ def _noting(options: Namespace) -> pipeline.Note:
 
 
 def absolute(path: str) -> str:
-    """The absolute path of an output file, valid in every working directory; stdout stays "-"."""
+    """The absolute path of an output, valid in every working directory; stdout stays "-".
+
+    Raises InputError if there is no working directory any more.
+    """
     try:
         return path if path == STDOUT else str(Path(path).absolute())
-    except OSError as error:  # this directory is gone
-        raise InputError(f"{path}: {error.strerror}") from error
+    except OSError as error:
+        raise InputError(f"{path}: the working directory does not exist any more") from error
 
 
 def sources_of(manifest: Manifest) -> list[str]:
@@ -167,6 +170,8 @@ def check_outputs(
     """
     if command == "align":
         resolve_format(output_format, output)
+    if store is not None:
+        absolute(store)
     if command == "align" and output == summary == STDOUT:
         raise UsageError("alignment and summary cannot both go to stdout: give -o FILE or --json FILE")
     check_output(output)

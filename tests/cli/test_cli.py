@@ -882,6 +882,8 @@ def test_a_working_directory_that_is_gone_is_named_as_the_fault(refuse, pair, tm
     gone.rmdir()
     code, text = refuse("align", *files, "-o", "x.paf")
     assert (code, text) == (1, "x.paf: cannot be written: no such file or directory")
+    code, text = refuse("align", *files, "--store", "s")
+    assert (code, text) == (1, "s: the working directory does not exist any more")
     monkeypatch.undo()
 
 
