@@ -540,7 +540,7 @@ _STORE = (
     Fault(
         "changed sequence files accepted by a store",
         "longalign/store/manifest.py",
-        '("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),',
+        '(f"SHA-256 of the target {asked.target.place}", self.target.sha256, asked.target.sha256),',
         "",
         ("tests/run/test_resume.py::test_a_changed_file_is_refused_and_the_field_named",),
     ),

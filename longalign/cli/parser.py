@@ -69,8 +69,8 @@ _PRESETS_HELP = f"""
 Presets, with the cost of a gap in both conventions:
 {describe_presets()}
 minimap2 charges the lower of two costs for a gap, 39 + 3k and 81 + k (asm5) or 6 + 2k and 26 + k (asm20). The
-presets take the first, which is what gaps of up to 21 or 20 letters cost; longer ones cost more here. HOXD70 has
-no N: with --unknown mismatch, it scores as the worst pair, -125; LASTZ takes -100.
+presets take the first, which is what gaps of up to 21 or 20 letters cost; longer ones cost more here. HOXD70
+has no N: with --unknown mismatch, it scores as the worst pair, -125; LASTZ takes -100.
 """
 _CLUSTER_HELP = """\
 The workers of a Dask scheduler sweep the matrix (phase 1), each one tile at a time; phases 2 and 3 run in

@@ -213,7 +213,7 @@ def test_letters_that_a_matrix_lacks() -> None:
     assert Sequence.from_letters("x", "AuOJ*", alphabet=as_mismatch.alphabet).letters.tobytes() == b"AUOJ*"
     assert {pair_score(as_mismatch, "U", letter) for letter in "ARUO"} == {-4}
     assert pair_score(as_mismatch, "W", "W") == 11
-    with pytest.raises(InputError, match="--unknown says how such a letter scores"):
+    with pytest.raises(InputError, match="--unknown mismatch admits such letters"):
         Sequence.from_letters("x", "AU", alphabet=Scoring(**costs).alphabet)
     large = matrix_of([[1] * 31] * 31)
     with pytest.raises(InputError, match="need a matrix of at most 30"):

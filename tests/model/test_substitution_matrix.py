@@ -201,7 +201,7 @@ def test_a_letter_that_the_matrix_does_not_have_is_named(tmp_path):
         read_sequence(path, BLOSUM62.alphabet)
     assert str(caught.value) == (
         f"{path}: record 'p': letter 4 (counting from 1) is 'J', not one of ARNDCQEGHILKMFPSTWYVBZX* "
-        "in either case, the letters of BLOSUM62; --unknown says how such a letter scores"
+        "in either case, the letters of BLOSUM62; --unknown mismatch admits such letters"
     )
 
 
