@@ -91,7 +91,7 @@ def test_no_guess_changes_the_result(backend, data, pair, geometry, below):
     if data.draw(st.booleans(), "milestones off the path"):
         cells += data.draw(st.lists(cells_inside(pair), max_size=6))
     with pytest.MonkeyPatch.context() as patched:
-        guess_from(patched, cells, int(truth.score) - below, data.draw(st.integers(0, 12), "repeats"))
+        guess_from(patched, cells, int(truth.score) - below, data.draw(st.integers(1, 12), "repeats"))
         outcome = run(pair, geometry, backend)
         scored = run(pair, geometry, backend, "score")
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
