@@ -53,11 +53,10 @@ def complete_scoring(options: Namespace) -> Scoring | None:
         and "preset" not in given
         and not (given.keys() >= {*PAIR_FIELDS} and has_costs)
     ):
-        alone = ", ".join(f"--{name}" for name in RULES if name in given)
+        rules = ", ".join(f"--{name}" for name in RULES if name in given)
+        alone = f"{rules} without a scoring: " if given.keys() <= RULES.keys() else ""
         raise UsageError(
-            f"{alone} without a scoring: "
-            * (given.keys() <= RULES.keys())
-            + "give all of --match, --mismatch, --gap-open and --gap-extend, or none of them, "
+            f"{alone}give all of --match, --mismatch, --gap-open and --gap-extend, or none of them, "
             "or --matrix with the last two, or --preset"
         )
     return scoring_of(options)
