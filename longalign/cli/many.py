@@ -38,6 +38,7 @@ from longalign.fasta.pair_list import NamedPair, read_pairs
 from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import resolve_format
+from longalign.formats.summary import summarize_left_out
 from longalign.model.alphabet import Alphabet
 from longalign.model.mode import EndName
 from longalign.model.scoring import Scoring
@@ -172,11 +173,11 @@ def _run(
     kept = inputs.kept_letters
     if options.mem is not None:
         options.mem = max(0, options.mem - kept)
-    with reporting(options) as emit, _writing(command, options) as write:
+    with reporting(options) as emit, _writing(command, options) as (write, left_out):
         using = resources_of(options)
         emit(Notice(inputs.words))
         emit(PairsStarted(len(inputs.pairs)))
-        pairs = _Pairs(command, options, scoring, inputs, stores, emit)
+        pairs = _Pairs(command, options, scoring, inputs, stores, emit, left_out)
         note = pipeline.no_output_files
         for outcome in pipeline.run_all(pairs.specs(), using, emit, note=note, refused=pairs.refuse):
             pairs.finish(outcome)
@@ -184,6 +185,10 @@ def _run(
     if not options.quiet and options.progress != "json":
         print(f"longalign: {pairs.in_words()}", file=sys.stderr)
     return 1 if pairs.left_out else 0
+
+
+#: Writes a pair that was left out, and the reason, to the summary.
+WriteLeftOut = Callable[[NamedPair, str], None]
 
 
 @dataclass(slots=True)
@@ -196,6 +201,7 @@ class _Pairs:
     inputs: Inputs
     stores: PairStores | None
     emit: Emit
+    write_left_out: WriteLeftOut
     aligned: int = 0
     empty: int = 0
     below: int = 0
@@ -257,6 +263,7 @@ class _Pairs:
         if self.options.strict:
             raise InputError(f"{place}{reason}")
         self.left_out += 1
+        self.write_left_out(pair, reason)
         if reason not in self._said:
             self._said.add(reason)
             text = f"{place}{reason}; left out"
@@ -268,8 +275,13 @@ class _Pairs:
 
 
 @contextmanager
-def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome], None]]:
-    """A function that writes one outcome: to the output, and to the summary, a list, if there is one."""
+def _writing(
+    command: Command, options: Namespace
+) -> Iterator[tuple[Callable[[Outcome], None], WriteLeftOut]]:
+    """Functions that write an outcome, and a pair that was left out.
+
+    An outcome goes to the output, and both go to the summary, a list, if there is one.
+    """
     output, summary = options.output, options.json
     with ExitStack() as last, ExitStack() as first:
         # A summary that cannot be written is an error once the output is complete.
@@ -284,8 +296,16 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
             lines.write(known.header)
         separator, failure = "\n", None
 
-        def write(outcome: Outcome) -> None:
+        def summarized(entry: Callable[[], dict[str, object]]) -> None:
             nonlocal separator, failure
+            if summaries is not None and failure is None:
+                try:
+                    summaries.write(separator + json.dumps(entry(), indent=2))
+                except OSError as error:
+                    failure = error
+                separator = ",\n"
+
+        def write(outcome: Outcome) -> None:
             if lines is not None and command == "align":
                 for alignment in alignments_of(outcome):
                     known.write(alignment, lines)
@@ -293,17 +313,15 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
                 lines.write(score_line(outcome))
             if lines is not None and output == STDOUT:
                 lines.flush()  # the reader sees each pair when it is done
-            if summaries is not None and failure is None:
-                try:
-                    summaries.write(separator + json.dumps(summary_of(outcome), indent=2))
-                except OSError as error:
-                    failure = error
-                separator = ",\n"
+            summarized(lambda: summary_of(outcome))
             for alignment in alignments_of(outcome) if options.stats else ():
                 print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
                 print_statistics(alignment)
 
-        yield write
+        def write_left_out(pair: NamedPair, reason: str) -> None:
+            summarized(lambda: summarize_left_out(pair.query, pair.target, reason))
+
+        yield write, write_left_out
         first.close()
         if failure is not None:
             raise failure

@@ -40,7 +40,8 @@ whole record, on its forward strand, like those of the PAF output.
                 included, or null where the time is 0
     compile_seconds  for how long the run waited for the compiler; no phase counts this time
 
-For many pairs, the file of `--json` is a list of such objects.
+For many pairs, the file of `--json` is a list of such objects. That of a pair that was left out has only
+`schema`, the `name` of `query` and `target`, and `error`: the reason.
 
 Schema 1 had no `matrix`. A later version may add keys; a change of meaning increases the number after the
 slash.
@@ -66,6 +67,11 @@ from longalign.system.rationals import Number, is_decimal, spell
 SCHEMA = "longalign.summary/2"
 
 _LIBRARIES = ("longalign", "numpy", "numba", "h5py", "pysam")
+
+
+def summarize_left_out(query: str, target: str, reason: str) -> dict[str, object]:
+    """What stands in a list of summaries for a pair of records that was left out, for this reason."""
+    return {"schema": SCHEMA, "query": {"name": query}, "target": {"name": target}, "error": reason}
 
 
 def summarize(

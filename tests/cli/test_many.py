@@ -228,12 +228,20 @@ def test_a_pair_beyond_the_range_of_scores_is_left_out(run):
 
 def test_names_that_a_list_has_and_a_file_does_not(run):
     Path("a.tsv").write_text("q1 t1\nnope t1\nq1 t9\n")
-    code, out, err = run("align", *FILES, "--pairs", "a.tsv", "-q")
+    code, out, err = run("align", *FILES, "--pairs", "a.tsv", "-q", "--json", "x.json")
     assert (code, out.count("\n")) == (1, 1)
+    reasons = (
+        "q.fa: no record named 'nope'; the file has q1, q2, q3",
+        "t.fa: no record named 't9'; the file has t1, t2",
+    )
     assert err.splitlines() == [
-        "longalign: a.tsv: line 2: q.fa: no record named 'nope'; the file has q1, q2, q3; left out",
-        "longalign: a.tsv: line 3: t.fa: no record named 't9'; the file has t1, t2; left out",
+        f"longalign: a.tsv: line {line}: {reason}; left out" for line, reason in enumerate(reasons, start=2)
     ]
+    entries = json.loads(Path("x.json").read_text())
+    assert sorted((entry["query"]["name"], entry["target"]["name"]) for entry in entries) == [
+        ("nope", "t1"), ("q1", "t1"), ("q1", "t9"),
+    ]  # fmt: skip
+    assert {entry["error"] for entry in entries if "error" in entry} == {*reasons}
 
 
 @pytest.mark.parametrize(
