@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -129,10 +128,6 @@ class CudaBackend:
         count = min(most, self.max_boundary_cells() // max(1, cells))
         if count <= 1:
             return (self,)
-        with self._current():
-            for part in chain.from_iterable(self._parts.values()):
-                if part._workspace is not None:
-                    part._workspace.release_outgrown()  # before a run, when no kernel runs
         if (count, streams) not in self._parts:
             options = {"share": count, "streams": streams, **asdict(self._overrides)}
             self._parts[count, streams] = tuple(

@@ -50,7 +50,7 @@ _STAGED, _LEAST_STAGED = 1 << 23, 1 << 19
 _RESERVE = 256 << 20
 
 #: A block of device memory is allocated 1 / `_ROOM_TO_GROW` larger than it must be. A later tile that is a
-#: little larger can then use it, too.
+#: little larger can then use it, too. No block can be freed while another part of the device runs a kernel.
 _ROOM_TO_GROW = 64
 
 
@@ -91,38 +91,20 @@ def max_boundary_cells(free_bytes: int) -> int:
     return free_bytes // (4 * _VALUE)
 
 
-#: Memory that a workspace has outgrown but keeps; None if it frees such memory at once. See `Workspace`.
-Outgrown = list[Any] | None
+class _PinnedBytes:
+    """Pinned memory that grows to the largest size requested."""
 
-
-class _GrowingArray:
-    """An array that grows to the largest size requested. `allocate` returns one of a number of elements."""
-
-    def __init__(self, allocate: Callable[[int], Any], outgrown: Outgrown) -> None:
+    def __init__(self) -> None:
         self._array: Any = None
-        self._allocate, self._outgrown = allocate, outgrown
-
-    def at_least(self, size: int) -> Any:
-        """The array, of at least `size` elements, valid until the next call."""
-        if self._array is None or self._array.size < size:
-            if self._outgrown is None:
-                self._array = None
-                _free_at_once()
-            larger = self._allocate(max(1, size))
-            if self._outgrown is not None and self._array is not None:
-                self._outgrown.append(self._array)
-            self._array = larger
-        return self._array
 
     def first(self, size: int) -> NDArray[np.uint8]:
-        """The first `size` bytes of an array in pinned memory, valid until the next call."""
-        part: NDArray[np.uint8] = self.at_least(size)[:size]
+        """The first `size` bytes, valid until the next call."""
+        if self._array is None or len(self._array) < size:
+            self._array = None
+            cuda.current_context().memory_manager.deallocations.clear()
+            self._array = cuda.pinned_array(max(1, size), np.uint8)
+        part: NDArray[np.uint8] = self._array[:size]
         return part
-
-
-def _free_at_once() -> None:
-    """Free what nothing refers to any more. Numba would do so later."""
-    cuda.current_context().memory_manager.deallocations.clear()
 
 
 class Workspace:
@@ -133,9 +115,7 @@ class Workspace:
     number of cells swept so far, and a 1.
 
     The block of device memory and the warps' own memory grow to the size that the largest launch needs.
-    `share` back ends use the device at the same time, each with a workspace of its own. To free device or
-    pinned memory waits for all kernels on the device. If there are several, a workspace therefore keeps
-    memory that it has outgrown, until `release_outgrown`. It keeps no block where little memory is left.
+    Of each device, `share` back ends are used at the same time, each with a workspace.
     """
 
     def __init__(self, share: int = 1) -> None:
@@ -149,12 +129,8 @@ class Workspace:
         self._size = 0
         self._staging: Any = None
         self._staged = max(_LEAST_STAGED, _STAGED // share)
-        self._share = share
-        self._outgrown: Outgrown = [] if share > 1 else None
-        self._inputs, self._uploads, self._downloads = (
-            _GrowingArray(lambda size: cuda.pinned_array(size, np.uint8), self._outgrown) for _ in range(3)
-        )
-        self._warp_memory = _GrowingArray(lambda size: cuda.device_array(size, np.int32), self._outgrown)
+        self._inputs, self._uploads, self._downloads = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
+        self._warp_memory: Any = None
 
     def staging(self, half: int) -> Any:
         """One of two arrays of int32 in pinned memory, through which boundaries are downloaded."""
@@ -187,18 +163,16 @@ class Workspace:
 
     def warp_memory(self, values: int) -> Any:
         """The warps' own memory, at least `values` int32; see `replay` and `requested_rows`."""
-        return self._warp_memory.at_least(values)
-
-    def release_outgrown(self) -> None:
-        """Free the memory that was kept. This may wait for all kernels on the device."""
-        if self._outgrown:
-            self._outgrown.clear()
-            _free_at_once()
+        if self._warp_memory is None or self._warp_memory.size < values:
+            self._warp_memory = None
+            self._warp_memory = cuda.device_array(max(1, values), np.int32)
+        return self._warp_memory
 
     def free_bytes(self) -> int:
         """Device bytes that a launch may use in the current context, including those of the block."""
-        _free_at_once()
-        return int(max(0, cuda.current_context().get_memory_info().free + self._size - _RESERVE))
+        context = cuda.current_context()
+        context.memory_manager.deallocations.clear()  # Numba frees memory late
+        return int(max(0, context.get_memory_info().free + self._size - _RESERVE))
 
     def launch_room(self, most: int) -> int:
         """Device bytes that one of several launches may take: `most`, but no more than half of those free."""
@@ -218,22 +192,13 @@ class Workspace:
             stream.synchronize()
         if self._block is None or needed > self._size:
             free = self.free_bytes()
-            if needed > free and self._outgrown:
-                self.release_outgrown()
-                free = self.free_bytes()
             if needed > free:
                 raise BackendError(
                     f"the GPU has {free / 1e9:.2f} GB of free memory, but {what} takes "
                     f"{needed / 1e9:.2f} GB: use smaller tiles, a coarser lattice or the CPU"
                 )
-            outgrown, beside = self._block, free - self._size
             self._block, self._size = None, 0
-            # As much must stay free for each of the other workspaces, and for one launch after them.
-            if self._outgrown is not None and outgrown is not None and needed <= beside // (self._share + 1):
-                self._outgrown.append(outgrown)
-                free = beside
-            del outgrown
-            _free_at_once()
+            cuda.current_context().memory_manager.deallocations.clear()
             size = min(free, needed + needed // _ROOM_TO_GROW)
             memory = cuda.device_array(size, np.uint8)
             self._block, self._size = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), size
