@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import TextIO, get_args
 
 from longalign._version import __version__
 from longalign.cli.align import (
@@ -284,26 +284,13 @@ def _writing(
     """
     output, summary = options.output, options.json
     with ExitStack() as last, ExitStack() as first:
-        # A summary that cannot be written is an error once the output is complete.
-        summaries = last.enter_context(open_output(summary)) if summary is not None else None
+        summaries = _Summaries(last.enter_context(open_output(summary)) if summary is not None else None)
         lines = None
         if not output == summary == STDOUT:  # then only the summary is written
             lines = first.enter_context(open_output(output))
-        if summaries is not None:
-            summaries.write("[")
         known = resolve_format(options.format, output)
         if lines is not None and command == "align":
             lines.write(known.header)
-        separator, failure = "\n", None
-
-        def summarized(entry: Callable[[], dict[str, object]]) -> None:
-            nonlocal separator, failure
-            if summaries is not None and failure is None:
-                try:
-                    summaries.write(separator + json.dumps(entry(), indent=2))
-                except OSError as error:
-                    failure = error
-                separator = ",\n"
 
         def write(outcome: Outcome) -> None:
             if lines is not None and command == "align":
@@ -313,17 +300,42 @@ def _writing(
                 lines.write(score_line(outcome))
             if lines is not None and output == STDOUT:
                 lines.flush()  # the reader sees each pair when it is done
-            summarized(lambda: summary_of(outcome))
+            summaries.add(lambda: summary_of(outcome))
             for alignment in alignments_of(outcome) if options.stats else ():
                 print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
                 print_statistics(alignment)
 
         def write_left_out(pair: NamedPair, reason: str) -> None:
-            summarized(lambda: summarize_left_out(pair.query, pair.target, reason))
+            summaries.add(lambda: summarize_left_out(pair.query, pair.target, reason))
 
         yield write, write_left_out
         first.close()
-        if failure is not None:
-            raise failure
-        if summaries is not None:
-            summaries.write("\n]\n")
+        summaries.end()
+
+
+class _Summaries:
+    """A list of summaries as JSON, written to `file`, if there is one, entry by entry.
+
+    A file that cannot be written is an error only at the end, when the output is complete.
+    """
+
+    def __init__(self, file: TextIO | None) -> None:
+        self._file, self._before = file, "[\n"
+        self._failure: OSError | None = None
+
+    def add(self, summarize: Callable[[], dict[str, object]]) -> None:
+        """Write what `summarize` returns. It is not called if nothing can be written."""
+        if self._file is None or self._failure is not None:
+            return
+        try:
+            self._file.write(self._before + json.dumps(summarize(), indent=2))
+        except OSError as error:
+            self._failure = error
+        self._before = ",\n"
+
+    def end(self) -> None:
+        """End the list. Raises the OSError that a write has raised."""
+        if self._failure is not None:
+            raise self._failure
+        if self._file is not None:
+            self._file.write("[\n]\n" if self._before == "[\n" else "\n]\n")
