@@ -171,7 +171,7 @@ def check_outputs(
     if command == "align":
         resolve_format(output_format, output)
     if store is not None:
-        absolute(store)
+        absolute(store)  # an error if the working directory is gone
     if command == "align" and output == summary == STDOUT:
         raise UsageError("alignment and summary cannot both go to stdout: give -o FILE or --json FILE")
     check_output(output)

@@ -56,7 +56,7 @@ Places = int | NDArray[np.int64]
 #: The most that a path in H gains from any cell from the first to the last one of a line.
 GainAlong = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 
-#: `SideGains.floor` and `SideGains.line` have one number for so many letters.
+#: `SideGains.floor` and `SideGains.line` hold one number for each group of `SPACING` letters.
 SPACING = 8
 
 _LOWEST, _HIGHEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max

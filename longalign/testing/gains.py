@@ -76,8 +76,8 @@ def naive_gains(
 ) -> list[int]:
     """The bound of `longalign.pruning.gains` for the query, with absent words of any length.
 
-    For scorings without a table. Words are looked for in `text`, by default the target. A word must begin in
-    one of the first `places` places of the text, by default as many as the target has letters.
+    For scorings without a table. Words are looked for in `text`, by default the target. A word is found only
+    if it begins before text[`places`]. By default, `places` is the number of letters of the target.
     """
     match, mismatch, alpha, beta = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
     rows, present = len(query), {*target.tolist()}

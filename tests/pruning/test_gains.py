@@ -203,8 +203,8 @@ def test_bound_is_as_defined(codes, scoring):
     query, target = codes
     text = read_as_first(target, {*query.tolist()} & {*target.tolist()})
     defined = naive_gains(query, target, scoring, text)
-    # A word may occur only with letters after the end of the target, and its end nowhere. The search does not
-    # look for the end then.
+    # The search takes a word for present if it occurs with letters after the target's end. It then does not
+    # try the last letters of the word, which may be absent by themselves.
     assume(defined == naive_gains(query, target, scoring, text, places=len(text)))
     assert gains(query, target, scoring).query.most.tolist() == defined
 
