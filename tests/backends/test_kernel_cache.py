@@ -225,12 +225,20 @@ def test_the_same_text_in_another_folder_is_another_source(monkeypatch, tmp_path
 
 
 @contextmanager
-def device_without_driver(capability: tuple[int, int] = (9, 0)):
-    """Replaces a device and its driver. Kernels are compiled to machine code, and are not loaded."""
+def device_without_driver(capability: tuple[int, int] = (9, 0), number: int = 0):
+    """Replaces a device and its driver. Kernels are compiled to machine code, and are not loaded.
+
+    Yields a list of the images of machine code that would be loaded.
+    """
     function = SimpleNamespace(module=SimpleNamespace(initialized=True), attrs=SimpleNamespace(regs=1))
+    images: list[object] = []
+
+    def load(image, *_):
+        images.append(image)
+        return SimpleNamespace(get_function=lambda _: function)
+
     context = SimpleNamespace(
-        device=SimpleNamespace(compute_capability=capability, id=0),
-        create_module_image=lambda *_: SimpleNamespace(get_function=lambda _: function),
+        device=SimpleNamespace(compute_capability=capability, id=number), create_module_image=load
     )
     with (
         mock.patch("numba.cuda.dispatcher.get_current_device", return_value=context.device),
@@ -238,7 +246,7 @@ def device_without_driver(capability: tuple[int, int] = (9, 0)):
         mock.patch("numba.cuda.current_context", return_value=context),
         mock.patch("numba.cuda.cudadrv.driver.get_version", return_value=(13, 0)),
     ):
-        yield
+        yield images
 
 
 needs_compiler = pytest.mark.skipif(
@@ -288,3 +296,19 @@ def test_a_cuda_kernel_is_the_same_from_disk(folder):
             path.write_bytes(b"rubbish")
         assert build().library.get_cubin().code
     kernel_library.dispatcher.cache_clear()
+
+
+@needs_compiler
+def test_each_device_loads_machine_code_of_its_own(folder):
+    from longalign.backends.cuda import kernel_library
+
+    kernel_library.dispatcher.cache_clear()
+    loaded = []
+    for number in (0, 1, 1):
+        with device_without_driver(number=number) as images:
+            kernel_library.compiled(kernel_library.edge_spec(), f"cuda:{number}", nullcontext())
+        loaded += images
+    kernel_library.dispatcher.cache_clear()
+    # Numbers and bytes, because pytest would look for a driver to print what is loaded.
+    times, images, codes = len(loaded), len({*map(id, loaded)}), {image.code for image in loaded}
+    assert (times, images, len(codes)) == (2, 2, 1)  # the second device has loaded it once

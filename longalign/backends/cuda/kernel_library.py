@@ -99,8 +99,12 @@ def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
 
 
 @cache
-def dispatcher(spec: KernelSpec) -> Any:
-    """Numba's dispatcher of a kernel, not compiled yet."""
+def dispatcher(spec: KernelSpec, device: str) -> Any:
+    """Numba's dispatcher of a kernel, not compiled yet.
+
+    Each device has its own. Numba unloads a kernel once for each device that it was loaded on. If these
+    share the machine code, the driver unloads it several times, and the process crashes at its end.
+    """
     kernel = spec.build(*spec.options)
     kernel._cache = CudaCache(f"{spec.build.__module__} {spec.options}")
     return kernel
@@ -120,7 +124,7 @@ def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager
     Raises BackendError if the kernel does not compile.
     """
     with _loading:
-        kernel = dispatcher(spec)
+        kernel = dispatcher(spec, device)
 
         def compile_it() -> None:
             try:

@@ -61,7 +61,7 @@ class SlowKernel:
 
 def test_threads_that_need_a_kernel_at_once_compile_and_load_it_one_after_the_other(monkeypatch):
     kernel, together = SlowKernel(), Barrier(3)
-    monkeypatch.setattr(kernel_library, "dispatcher", lambda spec: kernel)
+    monkeypatch.setattr(kernel_library, "dispatcher", lambda *_: kernel)
 
     def get(device):
         together.wait()

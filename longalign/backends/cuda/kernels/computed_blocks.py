@@ -7,7 +7,6 @@ Where row blocks were left out, all cells have the same values. The host need no
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ BLOCK = 1 << 12
 THREADS = 128
 
 
-@cache
 def build_kernel() -> Any:
     """The kernel, compiled at its first launch.
 

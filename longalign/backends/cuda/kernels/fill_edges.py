@@ -4,7 +4,6 @@
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ SIGNATURE = (int64[:, ::1], int64[::1], int64[::1])
 _VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
 
 
-@cache
 def build_kernel() -> Any:
     """The kernel, compiled at its first launch.
 

@@ -16,7 +16,6 @@ too.
 from __future__ import annotations
 
 from collections import namedtuple
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -221,7 +220,6 @@ def _make_sweep(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> 
     return sweep
 
 
-@cache
 def build_kernel(local: bool, has_matrix: bool, excludes: bool) -> Any:
     """The kernel for local or global rectangles, with or without a matrix, compiled at its first launch.
 

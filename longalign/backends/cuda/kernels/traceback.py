@@ -12,7 +12,6 @@ finish.
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ _step_back: Any = cuda.jit(device=True)(recurrence.step_back)
 _walk: Any = cuda.jit(device=True)(trace_table.make_walk(_step_back, direction_at))
 
 
-@cache
 def build_kernel(has_matrix: bool) -> Any:
     """The kernel, compiled at its first launch.
 
