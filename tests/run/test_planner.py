@@ -236,12 +236,12 @@ def test_chunks_in_plentiful_memory_are_half_as_wide(tmp_path):
 
 
 @pytest.mark.parametrize("memory", [60 << 30, 80 << 30, 90 << 30, 110 << 30, 150 << 30, 180 << 30])
-def test_the_lattice_of_a_narrow_band_is_as_fine_as_half_of_plentiful_memory_allows(memory):
+def test_the_lattice_of_a_narrow_band_is_as_fine_as_plentiful_memory_allows(memory):
     """Chunks grow in proportion to what is missing, so few grids are tried."""
     request, devices = Request(200_000_000, 200_000_000, share=0.02), Resources([LikeGpu(1)], memory)
     with mock.patch.object(planner, "plan_grid", side_effect=planner.plan_grid) as cut:
         grid = plan(request, devices)
-    room = 2 * lattice_room(request, devices)
+    room = 3 * lattice_room(request, devices)  # three quarters of what is free
     assert 0.8 * room < kept_bytes(grid, request) <= room
     assert cut.call_count <= 5
 
