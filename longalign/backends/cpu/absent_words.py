@@ -92,13 +92,14 @@ def _in_buckets(
 
     Also returns where each of these buckets begins, int64 of shape (buckets + 1,).
     """
-    pack, words = _kernels().pack, np.empty(len(codes), np.uint64)
+    scatter, words = _kernels().scatter, np.empty(len(codes), np.uint64)
     # For each piece and bucket: first the number of words, then the place of the next one.
     places = np.zeros((-(-len(codes) // _PIECE), 1 << bucket_bits), np.int64)
 
     def put(piece: slice, there: NDArray[np.uint64]) -> None:
-        row, end = places[piece.start // _PIECE], min(piece.stop, len(codes))
-        pack(codes, piece.start, end, symbols, bits, _WORD_BITS - bucket_bits, row, there)
+        # The last words of a piece extend into the next one.
+        of_piece = packed_words(codes[piece.start : piece.stop + _WORD_BITS // bits], symbols, bits)[:_PIECE]
+        scatter(of_piece, _WORD_BITS - bucket_bits, places[piece.start // _PIECE], there)
 
     for_each_piece(lambda piece: put(piece, words[:0]), len(codes), threads)
     bounds = np.concatenate([[0], np.cumsum(places.sum(axis=0))])
@@ -106,6 +107,13 @@ def _in_buckets(
     places[:] = (np.cumsum(in_order) - in_order).reshape(places.T.shape).T
     for_each_piece(lambda piece: put(piece, words), len(codes), threads)
     return words, bounds
+
+
+def packed_words(codes: Codes, symbols: NDArray[np.uint8], bits: int) -> NDArray[np.uint64]:
+    """The word that begins at each place of a sequence, as in a `WordIndex`: uint64 of shape (letters,)."""
+    words = np.empty(len(codes), np.uint64)
+    _kernels().pack(codes, symbols, bits, words)
+    return words
 
 
 def load_kernels() -> None:
@@ -144,7 +152,8 @@ def charge_absent_words(
     kernel, fields = _kernels().charge, index.fields()
 
     def charge(piece: slice) -> None:
-        kernel(codes[piece], symbols, fields, most, a_letter, charges[piece])
+        words = packed_words(codes[piece], symbols, index.bits)
+        kernel(codes[piece], symbols, words, fields, most, a_letter, charges[piece])
 
     for_each_piece(charge, len(codes), threads)
 
@@ -157,6 +166,7 @@ def for_each_piece(call: Callable[[slice], None], letters: int, threads: int) ->
 class _Kernels(NamedTuple):
     mark_present: Callable[..., None]
     pack: Callable[..., None]
+    scatter: Callable[..., None]
     fill_starts: Callable[..., None]
     charge: Callable[..., None]
 
@@ -166,25 +176,27 @@ def _mark_present(codes: Any, present: Any) -> None:
         present[codes[k]] = True
 
 
-def _pack(
-    codes: Any, start: Any, end: Any, symbols: Any, bits: Any, shift: Any, places: Any, words: Any
-) -> None:
-    """Put each word that begins from `start` to `end` at the place of its bucket, and move this place on.
-
-    Into an empty array nothing is put, so that the places count the words. `shift` bits of a word follow
-    those that words of a bucket share. The last words extend beyond `end`.
-    """
+def _pack(codes: Any, symbols: Any, bits: Any, words: Any) -> None:
     word, top, step = _word(0), _word(_WORD_BITS - bits), _word(bits)
-    for k in range(min(codes.shape[0], end - (-_WORD_BITS // bits)) - 1, start - 1, -1):
+    for k in range(codes.shape[0] - 1, -1, -1):
         symbol = symbols[codes[k]]
         if symbol == NO_SYMBOL:
             symbol = 0
         word = (word >> step) | (_word(symbol) << top)
-        if k < end:
-            bucket = numba.int64(word >> _word(shift))
-            if words.shape[0]:
-                words[places[bucket]] = word
-            places[bucket] += 1
+        words[k] = word
+
+
+def _scatter(words: Any, shift: Any, places: Any, there: Any) -> None:
+    """Put each word at the place of its bucket, and move this place on.
+
+    Into an empty array nothing is put, so that the places count the words. `shift` bits of a word follow
+    those that words of a bucket share.
+    """
+    for k in range(words.shape[0]):
+        bucket = numba.int64(words[k] >> _word(shift))
+        if there.shape[0]:
+            there[places[bucket]] = words[k]
+        places[bucket] += 1
 
 
 def _fill_starts(words: Any, begin: Any, end: Any, shift: Any, first: Any, last: Any, starts: Any) -> None:
@@ -203,18 +215,16 @@ def _fill_starts(words: Any, begin: Any, end: Any, shift: Any, first: Any, last:
 def make_lookups() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Functions for compiled code: whether a word occurs in an index, and whether it occurs exactly once.
 
-    Both take codes and their symbols, the places of the first letter and after the last one, and
+    Both take `packed_words`, the places of the word's first letter and after its last one, and
     `WordIndex.fields`. The word must not be empty.
     """
 
     @inline_by_llvm
-    def first_place(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
+    def first_place(packed: Any, start: Any, end: Any, index: Any) -> Any:
         """The place among the sorted words of the first one that begins with this word; -1 if none does."""
         bits, words, starts, shift = index
-        word = _word(0)
-        for k in range(start, end):
-            word = (word << _word(bits)) | _word(symbols[codes[k]])
         unused = _word(_WORD_BITS - (end - start) * bits)
+        word = packed[start] >> unused
         lowest = word << unused
         first_bits = numba.int64(lowest >> _word(shift))
         low, high = numba.int64(starts[first_bits]), numba.int64(starts[first_bits + 1])
@@ -227,13 +237,13 @@ def make_lookups() -> tuple[Callable[..., Any], Callable[..., Any]]:
         return low if low < words.shape[0] and words[low] >> unused == word else -1
 
     @inline_by_llvm
-    def occurs(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
-        return first_place(codes, symbols, start, end, index) >= 0
+    def occurs(packed: Any, start: Any, end: Any, index: Any) -> Any:
+        return first_place(packed, start, end, index) >= 0
 
     @inline_by_llvm
-    def occurs_once(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
+    def occurs_once(packed: Any, start: Any, end: Any, index: Any) -> Any:
         bits, words, _, _ = index
-        place = first_place(codes, symbols, start, end, index)
+        place = first_place(packed, start, end, index)
         if place < 0 or place + 1 == words.shape[0]:
             return place >= 0
         unused = _word(_WORD_BITS - (end - start) * bits)
@@ -246,7 +256,7 @@ def _make_charge() -> Callable[..., None]:
     occurs, _ = make_lookups()
 
     @inline_by_llvm
-    def start_of_word(codes: Any, symbols: Any, first: Any, end: Any, index: Any) -> Any:
+    def start_of_word(packed: Any, first: Any, end: Any, index: Any) -> Any:
         """Where the last absent word between `first` and `end` begins; -1 if none is found.
 
         A word is looked for in its first 64 bits, so a longer one may be taken for present. Words that end
@@ -255,26 +265,28 @@ def _make_charge() -> Callable[..., None]:
         """
         longest = _WORD_BITS // index[0]
         present, start = end, max(first, end - longest)
-        while occurs(codes, symbols, start, min(end, start + longest), index):
+        while occurs(packed, start, min(end, start + longest), index):
             if start == first:
                 return -1
             present, start = start, max(first, start - longest // 4)
         while present - start > 1:  # the word at `start` is absent, that at `present` is not, or is empty
             middle = (start + present) >> 1
-            if occurs(codes, symbols, middle, min(end, middle + longest), index):
+            if occurs(packed, middle, min(end, middle + longest), index):
                 present = middle
             else:
                 start = middle
         return start
 
-    def charge(codes: Any, symbols: Any, index: Any, most: Any, a_letter: Any, charges: Any) -> None:
+    def charge(
+        codes: Any, symbols: Any, packed: Any, index: Any, most: Any, a_letter: Any, charges: Any
+    ) -> None:
         end = codes.shape[0]
         while end > 0:
             first = end
             while first > 0 and symbols[codes[first - 1]] != NO_SYMBOL:
                 first -= 1
             while end > first:
-                start = start_of_word(codes, symbols, first, end, index)
+                start = start_of_word(packed, first, end, index)
                 if start < 0:
                     break
                 charges[start] = min(most, (end - start) * a_letter)
@@ -292,11 +304,12 @@ def _kernels() -> _Kernels:
     number = 1
     examples: dict[str, tuple[Callable[..., None], list[Any]]] = {
         "mark_present": (_mark_present, [codes, flags]),
-        "pack": (_pack, [codes, number, number, codes, number, number, numbers, words]),
+        "pack": (_pack, [codes, codes, number, words]),
+        "scatter": (_scatter, [words, number, numbers, words]),
         "fill_starts": (_fill_starts, [words, number, number, number, number, number, line]),
         "charge": (
             _make_charge(),
-            [codes, codes, (number, words, line, number), number, number, line],
+            [codes, codes, words, (number, words, line, number), number, number, line],
         ),
     }
     compiled = {

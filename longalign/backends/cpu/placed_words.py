@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Kernel
-from longalign.backends.cpu.absent_words import NO_SYMBOL, WordIndex, for_each_piece, make_lookups
+from longalign.backends.cpu.absent_words import (
+    NO_SYMBOL,
+    WordIndex,
+    for_each_piece,
+    make_lookups,
+    packed_words,
+)
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
@@ -51,9 +57,10 @@ def charge_placed_words(
 
     def charge(piece: slice) -> None:
         before = np.searchsorted(rows[:, 0], piece.stop)  # stretches that begin before its end
+        words = packed_words(codes[piece], symbols, index.bits)
         kernel(
-            codes[piece], symbols, fields, other, other_symbols, rows[:before], piece.start, length, most,
-            a_letter, charges[piece],
+            codes[piece], symbols, words, fields, other, other_symbols, rows[:before], piece.start, length,
+            most, a_letter, charges[piece],
         )  # fmt: skip
 
     for_each_piece(charge, len(codes), threads)
@@ -68,12 +75,12 @@ def _make_charge() -> Callable[..., None]:
     occurs, occurs_once = make_lookups()
 
     @inline_by_llvm
-    def shortest_absent(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
+    def shortest_absent(packed: Any, start: Any, end: Any, index: Any) -> Any:
         """The end of the shortest absent word that begins at `start`. There is one, and it ends by `end`."""
         present, absent = start, min(end, start + 64 // index[0])
         while absent - present > 1:
             middle = (present + absent) >> 1
-            if occurs(codes, symbols, start, middle, index):
+            if occurs(packed, start, middle, index):
                 present = middle
             else:
                 absent = middle
@@ -92,6 +99,7 @@ def _make_charge() -> Callable[..., None]:
     def charge(
         codes: Any,
         symbols: Any,
+        packed: Any,
         index: Any,
         other: Any,
         other_symbols: Any,
@@ -107,7 +115,7 @@ def _make_charge() -> Callable[..., None]:
             begin = k + 1  # of the letters up to `end` that no absent word contains
             if k >= 0:
                 if charges[k] > 0:
-                    begin = shortest_absent(codes, symbols, k, end, index)
+                    begin = shortest_absent(packed, k, end, index)
                     charges[k] = min(most, (begin - k) * a_letter)
                 elif symbols[codes[k]] != NO_SYMBOL:
                     continue
@@ -125,7 +133,7 @@ def _make_charge() -> Callable[..., None]:
                 unpaired = last_unpaired(codes, symbols, other, other_symbols, place, place + length, ahead)
                 if unpaired >= 0:
                     place = unpaired - length
-                elif occurs_once(codes, symbols, place, place + length, index):
+                elif occurs_once(packed, place, place + length, index):
                     charges[place] = -charged
                     place -= length
                 else:
@@ -140,5 +148,5 @@ def _kernel() -> Callable[..., None]:
     """The compiled function, from disk if it is there. Thread-safe."""
     codes, words, line, number = np.zeros(1, np.uint8), np.zeros(1, np.uint64), np.zeros(1, np.int32), 1
     index = number, words, line, number
-    examples = [codes, codes, index, codes, codes, np.zeros((1, 3), np.int64), *4 * [number], line]
+    examples = [codes, codes, words, index, codes, codes, np.zeros((1, 3), np.int64), *4 * [number], line]
     return compile_entry(_make_charge(), "placed words", examples)
