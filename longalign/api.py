@@ -15,7 +15,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from longalign.backends.base import Backend
+from longalign.backends.base import Backend, FactsAbout
 from longalign.backends.select import open_backends
 from longalign.errors import BackendError, InputError, UsageError
 from longalign.events import Emit, ignore
@@ -114,8 +114,8 @@ def default_memory() -> int:
 
 def _cluster_connector(
     address: str | PathLike[str], backend: str
-) -> Callable[[int, int], AbstractContextManager[Cluster]]:
-    """The function that connects to the workers for a matrix of given rows and columns."""
+) -> Callable[[FactsAbout], AbstractContextManager[Cluster]]:
+    """The function that connects to the workers."""
     try:
         from longalign.run.engines.dask import connect
     except ImportError as error:

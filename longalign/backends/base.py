@@ -32,9 +32,6 @@ Progress = Callable[[int], None]
 #: The approximate number of seconds between two such calls.
 PROGRESS_SECONDS = 0.1
 
-#: What tiles are cut for if nothing is known of the run.
-_USUAL = Scoring()
-
 
 def no_progress(cells: int) -> None:
     """A `Progress` that does nothing."""
@@ -260,9 +257,9 @@ class DeviceFacts:
         rows: int,
         cols: int,
         devices: int,
-        scoring: Scoring = _USUAL,
-        local: bool = True,
-        slowdown: float = 1.0,
+        scoring: Scoring,
+        local: bool,
+        slowdown: float,
     ) -> DeviceFacts:
         """The facts about one of `devices` devices that share a DP matrix of `rows` x `cols` letters.
 
@@ -440,3 +437,7 @@ class Backend(Protocol):
     def describe(self) -> dict[str, str]:
         """The hardware and the versions of software, for reports and for `longalign devices`."""
         ...
+
+
+#: Tells the facts about one of a number of devices that share a run.
+FactsAbout = Callable[[Backend, int], DeviceFacts]

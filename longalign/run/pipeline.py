@@ -259,10 +259,10 @@ def _note(spec: RunSpec, stores: Items[DirectoryStore], note: Note, emit: Emit) 
 
 
 def _connected(spec: RunSpec, resources: Resources) -> AbstractContextManager[Cluster | None]:
-    rows, cols = spec.query.length, spec.target.length
-    if resources.cluster is None or rows * cols == 0:  # without cells there are no tiles to sweep
+    request = Request.of(spec)
+    if resources.cluster is None or request.rows * request.cols == 0:  # without cells there are no tiles
         return nullcontext()
-    return resources.cluster(rows, cols)
+    return resources.cluster(request.facts_about)
 
 
 def _read_again(store: DirectoryStore, name: Literal["query", "target"], emit: Emit) -> Sequence:

@@ -101,9 +101,6 @@ _MORE_IN_MEMORY = 3
 #: mostly follow diagonals and sweep few chunks, so the least side of a chunk is this many times as long.
 _SHARE_OF_EQUALS, _CHUNK_OF_EQUALS = 1e-3, 8
 
-#: The factor by which start states make phase 1 longer. It was measured to be two to eight.
-_EAGER_SLOWDOWN = 4.0
-
 
 def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     """Cut the DP matrix of a run into a grid with which the run stays inside `resources`.
@@ -410,14 +407,10 @@ def _local_devices(request: Request, resources: Resources) -> list[DeviceFacts]:
 
     Parts keep their device memory during phases 2 and 3. So as much as one of them has is left for these.
     """
-    rows, cols, count = request.rows, request.cols, resources.tiles_at_once(request)
-    local, slowdown = request.mode.starts_anywhere, _EAGER_SLOWDOWN if request.is_eager else 1.0
+    count = resources.tiles_at_once(request)
     parts = count // len(resources.backends)
     shares = parts + 1 if parts > 1 else 1
-    devices = [
-        DeviceFacts.of(backend, rows, cols, count, request.scoring, local, slowdown)
-        for backend in resources.backends
-    ]
+    devices = [request.facts_about(backend, count) for backend in resources.backends]
     return [replace(one, max_boundary_cells=one.max_boundary_cells // shares) for one in devices]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import h5py
@@ -14,6 +15,7 @@ from inputs import DATA
 from small_tile_runs import MITOCHONDRIA
 
 from longalign import api
+from longalign.backends.cpu import CpuBackend
 from longalign.cli import main
 from longalign.errors import BackendError, StoreError, UsageError
 from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished, ignore
@@ -23,6 +25,7 @@ from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.engines import dask
 from longalign.run.outcome import Outcome
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.manifest import Prune
@@ -327,11 +330,34 @@ def test_workers_that_do_not_see_the_store(cluster, tmp_path, monkeypatch):
 @pytest.mark.cluster
 def test_workers_of_another_version_or_without_the_device(cluster, tmp_path, monkeypatch):
     no_device = pytest.raises(BackendError, match=r"^worker tcp://\S+: no usable CUDA device: ")
-    with no_device, dask.connect(cluster.address, "cuda", 1000, 1000):
+    with no_device, dask.connect(cluster.address, "cuda", Request(1000, 1000).facts_about):
         pass
     monkeypatch.setattr(dask, "__version__", "0.0")
     with pytest.raises(BackendError, match=r"^worker tcp://\S+ has longalign \d.*, and this is 0\.0$"):
         run(cluster, tmp_path / "s", Events().append)
+
+
+def test_the_tiles_of_workers_depend_on_the_whole_request(tmp_path):
+    """Start states make tiles take longer, so they are lower, and less is lost by a stop."""
+    asked = []
+
+    @contextmanager
+    def connect(facts_about):
+        asked.append(facts_about(CpuBackend(1), 2))
+        raise BackendError("no scheduler")
+        yield
+
+    sequence = Sequence.from_letters("x", "ACGT" * 500_000)
+    using = Resources([CpuBackend(1)], 8 << 30, cluster=connect)
+    for start_states in ("lazy", "eager"):
+        spec = RunSpec(
+            sequence, sequence, api.Scoring(), store=tmp_path / start_states, start_states=start_states
+        )
+        with pytest.raises(BackendError, match="no scheduler"):
+            pipeline.run(spec, using)
+    lazy, eager = asked
+    assert eager.stored_rows < lazy.stored_rows
+    assert Request(2_000_000, 2_000_000, start_states="eager").facts_about(CpuBackend(1), 2) == eager
 
 
 @pytest.mark.parametrize(
@@ -364,7 +390,7 @@ def test_the_address_of_a_worker(cluster):
     no_scheduler = pytest.raises(
         BackendError, match="no Dask scheduler answers: it is the address of a Worker"
     )
-    with no_scheduler, dask.connect(worker, "cpu", 1000, 1000):
+    with no_scheduler, dask.connect(worker, "cpu", Request(1000, 1000).facts_about):
         pass
 
 

@@ -30,7 +30,7 @@ from distributed import Client, Security, Worker, get_worker, rpc
 from distributed import Future as Task
 
 from longalign._version import __version__
-from longalign.backends.base import Backend, DeviceFacts, Workers
+from longalign.backends.base import Backend, DeviceFacts, FactsAbout, Workers
 from longalign.backends.select import open_backends
 from longalign.errors import BackendError, LongalignError, StoreError
 from longalign.events import Emit, Notice, TileFinished
@@ -61,25 +61,25 @@ _TOPIC = "longalign"
 
 
 @contextmanager
-def connect(address: str, backend: str, rows: int, cols: int) -> Iterator[Cluster]:
+def connect(address: str, backend: str, facts_about: FactsAbout) -> Iterator[Cluster]:
     """The cluster of a Dask scheduler, given by its address (tcp://host:8786) or its scheduler file.
 
-    The DP matrix to sweep has `rows` x `cols` letters. `backend` selects the device that a worker opens, as
-    in `longalign.backends.select.open_backends`. A worker on a CPU uses its number of Dask threads. Raises
-    BackendError if there is no scheduler or no worker, and, naming the worker, if a worker has no such device
-    or another version of longalign.
+    `backend` selects the device that a worker opens, as in `longalign.backends.select.open_backends`. Each
+    worker calls `facts_about` with it and the number of workers. A worker on a CPU uses its number of Dask
+    threads. Raises BackendError if there is no scheduler or no worker, and, naming the worker, if a worker
+    has no such device or another version of longalign.
     """
     with _silenced_loggers(), _client(address) as client:
-        yield Cluster(client, address, backend, rows, cols)
+        yield Cluster(client, address, backend, facts_about)
 
 
 class Cluster:
     """The workers of a scheduler. `workers` holds their devices and memory; `description` is for messages."""
 
-    def __init__(self, client: Client, address: str, backend: str, rows: int, cols: int) -> None:
+    def __init__(self, client: Client, address: str, backend: str, facts_about: FactsAbout) -> None:
         self._client, self._address, self._backend = client, address, backend
         count = len(client.nthreads())
-        answers = self._ask(_describe_device, backend, rows, cols, count)
+        answers = self._ask(_describe_device, backend, facts_about, count)
         for worker, (version, _, _) in answers.items():
             if version != __version__:
                 raise BackendError(f"worker {worker} has longalign {version}, and this is {__version__}")
@@ -259,12 +259,16 @@ class _DeviceOf:
 
 
 def _describe_device(
-    backend: str, rows: int, cols: int, devices: int, *, dask_worker: Worker
+    backend: str,
+    facts_about: FactsAbout,
+    devices: int,
+    *,
+    dask_worker: Worker,
 ) -> tuple[str, DeviceFacts, int]:
     """The worker's version of longalign, the facts about its device, and its bytes of memory to plan with."""
     device = open_device(_DeviceOf(backend, dask_worker.state.nthreads))
     limit = dask_worker.memory_manager.memory_limit or free_memory()
-    return __version__, DeviceFacts.of(device, rows, cols, devices), int(limit * _MEMORY_SHARE)
+    return __version__, facts_about(device, devices), int(limit * _MEMORY_SHARE)
 
 
 def _check_store(path: Path, mark: str) -> None:
