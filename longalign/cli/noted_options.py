@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +17,6 @@ from longalign.model.strand import STRANDS_OF
 from longalign.store.layout import LIST_NAME
 from longalign.store.manifest import MOST_ALIGNMENTS, Prune, StartStates
 from longalign.store.pair_stores import PairList
-from longalign.system.rationals import Number, parse_number
 
 #: Reads a field of the options. It raises InputError, naming the field, for a wrong value.
 _Check = Callable[[Fields, str], Any]
@@ -38,7 +38,7 @@ def checked_options(noted: PairList, folder: Path) -> dict[str, Any]:
 
 
 def _or_none(check: _Check) -> _Check:
-    return lambda fields, name: None if fields.any(name) is None else check(fields, name)
+    return lambda fields, name: fields.or_none(name, partial(check, fields))
 
 
 def _one_of(*choices: str) -> _Check:
@@ -57,14 +57,6 @@ def _ends(fields: Fields, name: str) -> list[str]:
     return ends
 
 
-def _number(fields: Fields, name: str) -> Number:
-    text = fields.text(name)
-    try:
-        return parse_number(text)
-    except ValueError:
-        raise InputError(f"{fields.name(name)}: {shown(text)} is not a number") from None
-
-
 _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(("query", "target", "output"), Fields.text),
     **dict.fromkeys(("strict", "stats"), Fields.truth),
@@ -76,7 +68,7 @@ _CHECKS: dict[str, _Check] = {
     "prune": _one_of(*get_args(Prune)),
     "store_budget": _or_none(_whole(0, sys.maxsize)),
     "top": _whole(1, MOST_ALIGNMENTS),
-    "min_score": _or_none(_number),
+    "min_score": _or_none(Fields.number),
     "format": _or_none(_one_of(*format_names())),
     "scoring": lambda fields, name: Scoring.from_json(fields.any(name)),
 }

@@ -181,7 +181,7 @@ class Grid:
 
 def _cuts(fields: Fields, cuts: str, tiles: str, length: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The cuts of one side between chunks and between tiles. Raises InputError, naming the field."""
-    chunk_cuts, tile_cuts = (fields.wholes(name, 0, length) for name in (cuts, tiles))
+    chunk_cuts, tile_cuts = (fields.wholes(name, length) for name in (cuts, tiles))
     for name, values in ((cuts, chunk_cuts), (tiles, tile_cuts)):
         increasing = all(before < after for before, after in pairwise(values))
         if not values or (values[0], values[-1]) != (0, length) or not increasing:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from longalign.errors import InputError
+from longalign.system.rationals import Number, parse_number
+
+T = TypeVar("T")
 
 #: Characters of a wrong value that a message shows.
 _SHOWN = 40
@@ -79,10 +82,22 @@ class Fields:
             raise InputError(f"{self.name(field)}: must be a number from 0 to 1, not {shown(value)}")
         return float(value)
 
-    def wholes(self, field: str, least: int, most: int) -> tuple[int, ...]:
-        """A list of whole numbers from `least` to `most`, both included."""
+    def wholes(self, field: str, most: int) -> tuple[int, ...]:
+        """A list of whole numbers from 0 to `most`, both included."""
         name = self.name(field)
-        return tuple(whole(value, name, least, most) for value in self.items(field))
+        return tuple(whole(value, name, 0, most) for value in self.items(field))
+
+    def number(self, field: str) -> Number:
+        """A text that spells a number, such as "2.5" or "1/3"."""
+        text = self.text(field)
+        try:
+            return parse_number(text)
+        except ValueError:
+            raise InputError(f"{self.name(field)}: {shown(text)} is not a number") from None
+
+    def or_none(self, field: str, read: Callable[[str], T]) -> T | None:
+        """What `read` makes of a field, unless that is null."""
+        return None if self.any(field) is None else read(field)
 
     def items(self, field: str) -> list[Any]:
         """A list with items of any type."""

@@ -60,11 +60,8 @@ def recompute(
     progress: Progress = no_progress,
 ) -> Piece:
     """The alignment of consecutive segments as one piece."""
-    parts = _known_first(problem, segments)
-    with collector_at_rest():  # thousands of rectangles have about ten objects each, none in a cycle
-        while any(_is_large(part, problem, backend) for part in parts):
-            parts = _cut_large(problem, parts, backend, progress)
-        return merge(_trace([(problem, part) for part in parts], backend, progress))
+    [piece] = recompute_all([(problem, segments)], backend, progress)
+    return piece
 
 
 def recompute_all(
@@ -74,20 +71,14 @@ def recompute_all(
 ) -> list[Piece]:
     """The piece of each of many problems, given its consecutive segments.
 
-    One call traces all segments that are not too large. The others are computed one problem after the other.
+    Large segments are cut one problem after the other. One call traces the segments of all problems.
     """
-    known = [(problem, _known_first(problem, segments)) for problem, segments in parts]
-    small = [not any(_is_large(part, problem, backend) for part in of_one) for problem, of_one in known]
-    together = [part for part, is_small in zip(known, small, strict=True) if is_small]
-    with collector_at_rest():
+    with collector_at_rest():  # thousands of rectangles have about ten objects each, none in a cycle
+        small = [(problem, _small_parts(problem, segments, backend, progress)) for problem, segments in parts]
         traced = iter(
-            _trace([(problem, part) for problem, of_one in together for part in of_one], backend, progress)
+            _trace([(problem, part) for problem, of_one in small for part in of_one], backend, progress)
         )
-        pieces = iter([merge([*islice(traced, len(of_one))]) for _, of_one in together])
-    return [
-        next(pieces) if is_small else recompute(problem, segments, backend, progress)
-        for (problem, segments), is_small in zip(parts, small, strict=True)
-    ]
+        return [merge([*islice(traced, len(of_one))]) for _, of_one in small]
 
 
 #: A segment, or its path if that is known without a trace.
@@ -103,6 +94,16 @@ def _known_first(problem: Problem, segments: Iterable[Segment]) -> list[_Part]:
             parts.append(_run(op, segment.rows + segment.cols))
         else:
             parts.append(_run(Op.DIAGONAL, segment.rows) if is_straight(problem, segment) else segment)
+    return parts
+
+
+def _small_parts(
+    problem: Problem, segments: Iterable[Segment], backend: Backend, progress: Progress
+) -> list[_Part]:
+    """The parts of the segments, cut until none is too large to be traced."""
+    parts = _known_first(problem, segments)
+    while any(_is_large(part, problem, backend) for part in parts):
+        parts = _cut_large(problem, parts, backend, progress)
     return parts
 
 

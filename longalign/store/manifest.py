@@ -23,7 +23,7 @@ from longalign.model.strand import Strand
 from longalign.store.files import no_check
 from longalign.store.layout import LIST_NAME
 from longalign.store.sealed_json import SealedJson, digest
-from longalign.system.rationals import Number, parse_number, spell
+from longalign.system.rationals import Number, spell
 
 T = TypeVar("T")
 
@@ -205,12 +205,12 @@ class Manifest:
             command=fields.choice("command", get_args(Command)),
             output=fields.text("output"),
             start_states=fields.choice("start_states", get_args(StartStates)),
-            summary=_or_none(fields, "summary", fields.text),
-            output_format=_or_none(fields, "output_format", fields.text),
+            summary=fields.or_none("summary", fields.text),
+            output_format=fields.or_none("output_format", fields.text),
             top=fields.whole("top", 1, MOST_ALIGNMENTS),
-            min_score=_or_none(fields, "min_score", partial(_min_score, fields)),
+            min_score=fields.or_none("min_score", fields.number),
             strand=strand,
-            pruned_with=_or_none(fields, "pruning", partial(_pruned_with, fields)),
+            pruned_with=fields.or_none("pruning", partial(_pruned_with, fields)),
         )
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
@@ -256,19 +256,6 @@ class Manifest:
         ]
         if differing:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
-
-
-def _or_none(fields: Fields, name: str, read: Callable[[str], T]) -> T | None:
-    """What `read` makes of a field, unless that is null."""
-    return None if fields.any(name) is None else read(name)
-
-
-def _min_score(fields: Fields, name: str) -> Number:
-    text = fields.text(name)
-    try:
-        return parse_number(text)
-    except ValueError:
-        raise InputError(f"{fields.name(name)}: {shown(text)} is not a number") from None
 
 
 def _pruning(known: KnownBound) -> dict[str, Any]:

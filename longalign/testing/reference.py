@@ -31,6 +31,7 @@ from longalign.model.boundary import (
     BestCell,
     Boundary,
     StartLine,
+    State,
     best_of,
     edge_starts,
     entry_edges,
@@ -238,22 +239,34 @@ def _best(h: list[list[int]]) -> BestCell:
 
 
 def _trace(job: TraceJob) -> Runs:
-    scoring, i, j = job.scoring, len(job.query), len(job.target)
-    edges = entry_edges(job.entry, i, j, scoring)
-    h, e, f = matrices(SweepJob(job.query, job.target, scoring, *edges, local=False, excluded=job.excluded))
+    i, j = len(job.query), len(job.target)
+    edges = entry_edges(job.entry, i, j, job.scoring)
+    whole = SweepJob(job.query, job.target, job.scoring, *edges, local=False, excluded=job.excluded)
+    i, j, _, path = walk_back(whole, matrices(whole), i, j, job.exit)
+    path += [Op.INSERTION] * i + [Op.DELETION] * j
+    return merge_runs(path[::-1], np.ones(len(path)))
+
+
+def walk_back(
+    job: SweepJob, values: tuple[list[list[int]], ...], i: int, j: int, state: int
+) -> tuple[int, int, int, list[Op]]:
+    """Follow the path to cell (i, j) in `state` back to where it enters the rectangle, or starts inside.
+
+    `values` are those of `matrices`. Returns the cell and the state there, and the operations on the way,
+    from the last one back.
+    """
+    h, e, f = values
     barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
-    opening = scoring.opening
-    state, path = int(job.exit), []
-    while i > 0 and j > 0:
-        pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], scoring)
+    opening, ops = job.scoring.opening, []
+    while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
+        pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], job.scoring)
         if (i - 1, j - 1) in barred:
             pair = NEG_INF
         bits = direction(h[i][j], pair, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
         down, right, state = step_back(state, bits)
-        path.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
+        ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
         i, j = i - down, j - right
-    path += [Op.INSERTION] * i + [Op.DELETION] * j
-    return merge_runs(path[::-1], np.ones(len(path)))
+    return i, j, state, ops
 
 
 def encode(text: str, ambiguous: int) -> Codes:

@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 from longalign.backends.base import Backend, EdgeStarts, Progress, SweepJob
 from longalign.backends.excluding import excluding
 from longalign.model.boundary import State, entry_edges, start_parts
-from longalign.model.recurrence import direction, step_back
-from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
+from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 from longalign.testing.conformance import Conformance, edge_lengths
 from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
-from longalign.testing.reference import ReferenceBackend, letter_score, matrices
+from longalign.testing.reference import ReferenceBackend, matrices, walk_back
 from longalign.testing.sweep_jobs import job_source, jobs, whole_matrix, with_excluded_pairs
 from longalign.testing.traces import FREE_GAPS, TIES
 
@@ -50,22 +49,6 @@ def _with_edges(job: SweepJob) -> SweepJob:
     return replace(job, rows=rows, cols=cols)
 
 
-def walked_start(
-    job: SweepJob, values: tuple[list[list[int]], ...], i: int, j: int, state: int
-) -> tuple[int, int, int]:
-    """The start of the path to (i, j) in `state`, found step by step; `values` are those of `matrices`."""
-    h, e, f = values
-    excluded = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
-    opening = job.scoring.opening
-    while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
-        pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], job.scoring)
-        pair = NEG_INF if (i - 1, j - 1) in excluded else pair
-        bits = direction(h[i][j], pair, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
-        down, right, state = step_back(state, bits)
-        i, j = i - down, j - right
-    return i, j, state
-
-
 def assert_walked(job: SweepJob, starts: EdgeStarts) -> None:
     """Check that the start states are those of walks back from the edges."""
     values = matrices(job)
@@ -78,8 +61,8 @@ def assert_walked(job: SweepJob, starts: EdgeStarts) -> None:
     ]
     for i, j, state, code in ends:
         if values[state][i][j] >= UNREACHABLE:
-            walked = walked_start(job, values, i, j, int(state))
-            assert start_parts(code) == walked, f"from {(i, j, state)} of\n{job_source(job)}"
+            *start, _ = walk_back(job, values, i, j, int(state))
+            assert start_parts(code) == tuple(start), f"from {(i, j, state)} of\n{job_source(job)}"
 
 
 class StartConformance(Conformance[SweepJob]):

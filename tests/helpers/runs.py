@@ -35,8 +35,7 @@ from longalign.model.boundary import BestCell, State, Waypoint, best_of, entry_e
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.geometry import Grid, part_count
 from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL, Mode, as_mode
-from longalign.model.recurrence import direction, step_back
-from longalign.model.scoring import NEG_INF, Scoring
+from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence as Letters
 from longalign.phases import recompute
 from longalign.phases.lattice import StoreLattice
@@ -50,7 +49,7 @@ from longalign.store import MemoryStore, Piece
 from longalign.store.base import FoundPath, NextBest
 from longalign.store.manifest import Command, StartStates
 from longalign.testing.inputs import pairs, scorings
-from longalign.testing.reference import ReferenceBackend, letter_score, matrices
+from longalign.testing.reference import ReferenceBackend, matrices, walk_back
 
 
 class SmallTiles:
@@ -223,17 +222,9 @@ REPEATED = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
 def walked(pair: Pair, i: int, j: int, excluded: ExcludedPairs = NO_PAIRS) -> tuple[int, int, str]:
     """The path to H of a cell by a walk back through the whole DP matrix: its start and its CIGAR."""
     job = replace(pair.whole(), excluded=excluded)
-    (h, e, f), barred = matrices(job), {*zip(excluded.query.tolist(), excluded.target.tolist(), strict=True)}
-    opening, state, ops, end = pair.scoring.gap_open + pair.scoring.gap_extend, State.H, [], (i, j)
-    while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
-        paired = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], pair.scoring)
-        if (i - 1, j - 1) in barred:
-            paired = NEG_INF
-        bits = direction(h[i][j], paired, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
-        down, right, state = step_back(state, bits)
-        ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
-        i, j = i - down, j - right
-    if not pair.mode.starts_at(i, j, h[i][j]):
+    end, values = (i, j), matrices(job)
+    i, j, _, ops = walk_back(job, values, i, j, State.H)
+    if not pair.mode.starts_at(i, j, values[State.H][i][j]):
         ops += [Op.INSERTION] * i + [Op.DELETION] * j
         i = j = 0
     letters = job.query[i : end[0]], job.target[j : end[1]]

@@ -97,7 +97,7 @@ class _PinnedBytes:
     def __init__(self) -> None:
         self._array: Any = None
 
-    def first(self, size: int) -> NDArray[np.uint8]:
+    def __call__(self, size: int) -> NDArray[np.uint8]:
         """The first `size` bytes, valid until the next call."""
         if self._array is None or len(self._array) < size:
             self._array = None
@@ -112,7 +112,7 @@ class Workspace:
 
     `stream` runs the kernels. `side_stream` carries copies while a kernel runs. `started` and `finished` are
     events around a kernel. `pinned_cells` and `pinned_one` are single numbers in pinned memory: room for the
-    number of cells swept so far, and a 1.
+    number of cells swept so far, and a 1. `uploads` and `downloads` give pinned memory for copies.
 
     The block of device memory and the warps' own memory grow to the size that the largest launch needs.
     Of each device, `share` back ends are used at the same time, each with a workspace.
@@ -129,7 +129,7 @@ class Workspace:
         self._size = 0
         self._staging: Any = None
         self._staged = max(_LEAST_STAGED, _STAGED // share)
-        self._inputs, self._uploads, self._downloads = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
+        self.uploads, self.downloads, self._inputs = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
         self._warp_memory: Any = None
 
     def staging(self, half: int) -> Any:
@@ -143,7 +143,7 @@ class Workspace:
 
         The arrays are valid until the next call of this method.
         """
-        block, used = self._inputs.first(size), 0
+        block, used = self._inputs(size), 0
 
         def take(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
             nonlocal used
@@ -152,14 +152,6 @@ class Workspace:
             return part
 
         return take
-
-    def uploads(self, size: int) -> NDArray[np.uint8]:
-        """`size` bytes of pinned memory for an upload, valid until the next call."""
-        return self._uploads.first(size)
-
-    def downloads(self, size: int) -> NDArray[np.uint8]:
-        """`size` bytes of pinned memory for a download, valid until the next call."""
-        return self._downloads.first(size)
 
     def warp_memory(self, values: int) -> Any:
         """The warps' own memory, at least `values` int32; see `replay` and `requested_rows`."""
