@@ -37,7 +37,7 @@ from longalign.run.outcome import Recorder
 from longalign.run.planner import plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
-from longalign.run.three_phases import lattice_of
+from longalign.run.three_phases import lattice_of, problems_of
 from longalign.store import MemoryStore
 from longalign.system.sizes import format_size, round_size
 from longalign.system.threads import processors
@@ -144,7 +144,8 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
 
 def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     [backend] = using.backends
-    known = find_bound(spec, backend, [backend], Recorder(ignore))
+    problems = problems_of(spec)
+    known = find_bound(spec, problems, backend, [backend], Recorder(ignore))
     request = Request.of(spec, known=known)
     try:
         grid, budgets = plan(request, using), store_budgets(request, using)
@@ -153,7 +154,7 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     if grid.cells == 0:
         return {"tile": "none: a sequence has no letters, so nothing is swept"}
     tile = grid.tile(0, 0)
-    job = sweep_job(lattice_of(spec, grid, MemoryStore(), known), tile)
+    job = sweep_job(lattice_of(spec, problems[spec.query.strand], grid, MemoryStore(), known), tile)
     cost = speed_model_of(request, using).cost(grid)
     assert cost.phase_1 is not None
     kept = grid.stored_cells * request.kept_share

@@ -225,10 +225,12 @@ class Alignment:
         lengths: ArrayLike,
         *,
         end_given: bool = False,
+        codes: tuple[Codes, Codes] | None = None,
     ) -> Alignment:
         """The alignment that runs of M, I and D (`Op`) make from `start` on, a cell of the DP matrix: letters
         of the query, along its strand, and of the target.
 
+        `codes` are those of both sequences (`Sequence.as_query`, `as_target`), if the caller has them.
         Empty runs and neighbours with the same operation are allowed. No runs make the empty alignment.
         Raises InternalError for other operations and lengths, and if the runs leave the DP matrix.
         """
@@ -242,9 +244,9 @@ class Alignment:
             raise InternalError(
                 f"runs lead from {start} to {(end_i, end_j)}, outside {query.length} x {target.length}"
             )
-        ops, lengths = split_matches(
-            query.as_query()[start[0] : end_i], target.as_target()[start[1] : end_j], ops, lengths
-        )
+        of_query, of_target = codes or (query.as_query(), target.as_target())
+        letters = of_query[start[0] : end_i], of_target[start[1] : end_j]
+        ops, lengths = split_matches(*letters, ops, lengths)
         extent = *query.mirrored(start[0], end_i), start[1], end_j
         return cls(query, target, scoring, as_mode(mode), score, *extent, ops, lengths, end_given)
 

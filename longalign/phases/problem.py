@@ -72,6 +72,11 @@ class Problem:
         return Pruning(bound, most.query, most.target, self.mode.ends_anywhere)
 
     @property
+    def codes(self) -> tuple[Codes, Codes]:
+        """Those of both sequences."""
+        return self.query, self.target
+
+    @property
     def has_floor(self) -> bool:
         """Whether no H falls below 0, because a path may start in any cell: the flag `local` of sweeps."""
         return self.mode.starts_anywhere

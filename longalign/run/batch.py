@@ -163,6 +163,6 @@ def _align(pairs: Sequence[_Scored], backend: Backend, recorder: Recorder) -> li
         parts = [(pair.lattice.problem, segments_of(path)) for pair, path in zip(pairs, paths, strict=True)]
         pieces = recompute_all(parts, backend, recorder.advance)
         return [
-            checked_alignment(pair.spec, path, piece)
+            checked_alignment(pair.spec, path, piece, codes=pair.lattice.problem.codes)
             for pair, path, piece in zip(pairs, paths, pieces, strict=True)
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
@@ -28,9 +28,13 @@ _LETTERS_A_SECOND, _SAVED = 1e7, 0.5
 
 
 def find_bound(
-    spec: RunSpec, backend: Backend, devices: Sequence[Backend | DeviceFacts], recorder: Recorder
+    spec: RunSpec,
+    problems: Mapping[Strand, Problem],
+    backend: Backend,
+    devices: Sequence[Backend | DeviceFacts],
+    recorder: Recorder,
 ) -> KnownBound | None:
-    """The bound of a run over all strands that it asks for.
+    """The bound of a run over all strands that it asks for, given the problem of each strand.
 
     It is the best score that seeds give on any strand. The share is the mean of those of the strands. None if
     the run cannot prune, if one of its `devices` cannot leave out blocks of cells or would take longer than
@@ -47,10 +51,6 @@ def find_bound(
             recorder(Notice(f"{_needs_every_cell(spec)} need all cells of the matrix, so none is left out"))
         return None
     with recorder.phase("seed"), _gains_thread() as threads:
-        problems = {
-            side.query.strand: Problem.of(side.query, side.target, side.scoring, side.mode)
-            for side in spec.sides
-        }
         gains: dict[Strand, Future[Gains]] = {}  # computed while the bound is improved
 
         def bound_of(strand: Strand, one: Problem) -> LowerBound | None:

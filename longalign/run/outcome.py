@@ -21,6 +21,7 @@ from longalign.events import (
     ignore,
 )
 from longalign.model.alignment import Alignment
+from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.strand import Strand
 from longalign.run.spec import RunSpec
@@ -84,11 +85,17 @@ class Outcome:
 
 
 def checked_alignment(
-    spec: RunSpec, path: Sequence[Waypoint], piece: Piece, *, end_given: bool = False
+    spec: RunSpec,
+    path: Sequence[Waypoint],
+    piece: Piece,
+    *,
+    end_given: bool = False,
+    codes: tuple[Codes, Codes] | None = None,
 ) -> Alignment:
     """The alignment along a path, given from its end backwards, whose runs are those of `piece`.
 
-    `end_given`: see `Alignment`. Raises InternalError if it does not score what the path claims.
+    `end_given` and `codes`: see `Alignment.from_runs`. Raises InternalError if the letters of the sequences
+    do not score what the path claims.
     """
     end, start = path[0], path[-1]
     alignment = Alignment.from_runs(
@@ -101,6 +108,7 @@ def checked_alignment(
         piece.ops,
         piece.lengths,
         end_given=end_given,
+        codes=codes,
     )
     alignment.check()
     return alignment

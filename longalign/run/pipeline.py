@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
@@ -16,6 +16,8 @@ from longalign.events import Emit, Notice, ignore
 from longalign.fasta.specs import can_read_again, read_sequence
 from longalign.model.pruning import KnownBound
 from longalign.model.sequence import MEMORY, Sequence
+from longalign.model.strand import Strand
+from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine
 from longalign.run.batch import batches, run_batch
 from longalign.run.bounds import find_bound
@@ -34,6 +36,7 @@ from longalign.run.three_phases import (
     lattice_of,
     listed_as_left_out,
     missing_cells_of,
+    problems_of,
     run_phases,
     with_next_best,
 )
@@ -145,26 +148,32 @@ def _refuse_contradictions(spec: RunSpec, resources: Resources) -> None:
 
 def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     recorder = Recorder(emit)
-    known = _find_bound(spec, resources, recorder)
+    problems = problems_of(spec)
+    known = _find_bound(spec, problems, resources, recorder)
     request = Request.of(spec, known=known)
     grid = plan(request, resources)
     sides = []
     for side in spec.sides:
-        milestones = known.milestones.get(side.query.strand) if known is not None else None
+        strand = side.query.strand
+        milestones = known.milestones.get(strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
         most = most_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
         store = MemoryStore(spec.command == "score", most, slabs.rows_above(grid))
-        lattice = lattice_of(side, grid, store, known)
+        lattice = lattice_of(side, problems[strand], grid, store, known)
         sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
     return with_next_best(run_phases(sides, resources, recorder), sides, resources, emit)
 
 
 def _find_bound(
-    spec: RunSpec, resources: Resources, recorder: Recorder, cluster: Cluster | None = None
+    spec: RunSpec,
+    problems: Mapping[Strand, Problem],
+    resources: Resources,
+    recorder: Recorder,
+    cluster: Cluster | None = None,
 ) -> KnownBound | None:
     devices = resources.backends if cluster is None else cluster.workers.devices
     with compiles_reported(recorder):
-        return find_bound(spec, resources.backends[0], devices, recorder)
+        return find_bound(spec, problems, resources.backends[0], devices, recorder)
 
 
 # --- runs with a store
@@ -194,7 +203,7 @@ def _first_store(
         return DirectoryStore.open(first.store)
     if spec.strand != "both" and holds_both_strands(path):
         raise StoreError(f"{path}: the store belongs to another run: it is of both strands, not of one")
-    known = _find_bound(spec, resources, recorder, cluster)
+    known = _find_bound(spec, problems_of(spec), resources, recorder, cluster)
     request = Request.of(spec, cluster.workers if cluster else None, known)
     grid = plan(request, resources, recorder)
     if spec.strand == "both":
@@ -347,7 +356,8 @@ def _stored_side(
     emit: Emit,
 ) -> Side:
     """One strand of a run, in its store. The workers of a cluster, if there is one, sweep missing tiles."""
-    lattice = lattice_of(spec, store.manifest.grid, store, _known_bound(store, emit), emit)
+    [problem] = problems_of(spec).values()
+    lattice = lattice_of(spec, problem, store.manifest.grid, store, _known_bound(store, emit), emit)
     backends = resources.backends
     if cluster is None:
         backends = sweepers(lattice.grid, request, resources)

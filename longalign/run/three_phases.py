@@ -22,6 +22,7 @@ from longalign.model.alignment import Alignment
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
 from longalign.model.pruning import NO_ANCHORS, KnownBound
+from longalign.model.strand import Strand
 from longalign.phases.changed_tiles import ChangedTiles
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.left_out import LeftOut
@@ -69,11 +70,22 @@ class Side:
         return missing_cells_of(lattice.grid, lattice.store, lattice.left_out.tiles)
 
 
+def problems_of(spec: RunSpec) -> dict[Strand, Problem]:
+    """The problem of each strand that a run asks for."""
+    return {
+        side.query.strand: Problem.of(side.query, side.target, side.scoring, side.mode) for side in spec.sides
+    }
+
+
 def lattice_of(
-    spec: RunSpec, grid: Grid, store: Store, known: KnownBound | None, emit: Emit = ignore
+    spec: RunSpec,
+    problem: Problem,
+    grid: Grid,
+    store: Store,
+    known: KnownBound | None,
+    emit: Emit = ignore,
 ) -> StoreLattice:
-    """The lattice of one side in its store, pruned if a bound is known."""
-    problem = Problem.of(spec.query, spec.target, spec.scoring, spec.mode)
+    """The lattice of one side and its problem in its store, pruned if a bound is known."""
     if known is not None:
         strand = spec.query.strand
         pruning = known.prunings.get(strand)
@@ -176,7 +188,8 @@ def _align(
     damaged.
     """
     path = mending(lambda: _stitch(lattice, find_end(), backend, recorder), lattice, recorder)
-    return checked_alignment(spec, path, _recompute(lattice, path, backend, recorder))
+    piece, codes = _recompute(lattice, path, backend, recorder), lattice.problem.codes
+    return checked_alignment(spec, path, piece, codes=codes)
 
 
 def _score(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:

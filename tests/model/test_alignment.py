@@ -183,6 +183,18 @@ def test_runs_that_lead_out_of_the_sequences() -> None:
             Alignment.from_runs(query, target, Scoring(), "local", 4, start, [Op.DIAGONAL], [length])
 
 
+def test_codes_that_are_given_are_taken_but_the_letters_are_scored():
+    query, target = (Sequence.from_letters(name, "ACGT") for name in ("q", "t"))
+    arguments = query, target, Scoring(), "local", 4, (0, 0), [Op.DIAGONAL], [4]
+    right = Alignment.from_runs(*arguments, codes=(query.as_query(), target.as_target()))
+    right.check()
+    assert right.cigar == "4="
+    wrong = Alignment.from_runs(*arguments, codes=(query.as_query()[::-1], target.as_target()))
+    assert wrong.cigar == "4X"
+    with pytest.raises(InternalError, match="disagree on = or X in column 0"):
+        wrong.check()
+
+
 def test_the_empty_alignment() -> None:
     query, target = Sequence.from_letters("q", "AAAA"), Sequence.from_letters("t", "CC")
     empty = Alignment.from_runs(query, target, Scoring(), "local", 0, (0, 0), [], [])

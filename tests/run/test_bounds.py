@@ -12,7 +12,7 @@ from runs import Pair, SmallTiles
 
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError
-from longalign.events import BoundFound
+from longalign.events import BoundFound, ignore
 from longalign.model.alignment import Op
 from longalign.model.pruning import NO_ANCHORS
 from longalign.model.scoring import Scoring
@@ -21,6 +21,7 @@ from longalign.pruning import budget
 from longalign.pruning.seeds import LowerBound
 from longalign.run import bounds
 from longalign.run.outcome import Recorder
+from longalign.run.three_phases import problems_of
 from longalign.testing.inputs import mutated
 
 CPU = CpuBackend(1)
@@ -39,12 +40,16 @@ def pair():
     return Pair.of_codes(query, mutated(query, 20_000, 0.01, rng), Scoring(), "local")
 
 
+def find(spec, devices, emit=ignore):
+    return bounds.find_bound(spec, problems_of(spec), CPU, devices, Recorder(emit))
+
+
 def bound_of(pair, *shares, strand="plus"):
     events = []
     devices = [device(share) for share in shares]
     with mock.patch.object(bounds, "LEAST_CELLS", 1), mock.patch.object(budget, "_SECONDS", 1.0):
         spec = replace(pair.spec(), strand=strand)
-        known = bounds.find_bound(spec, CPU, devices, Recorder(events.append))
+        known = find(spec, devices, events.append)
     return known, [event for event in events if isinstance(event, BoundFound)]
 
 
@@ -62,14 +67,12 @@ def test_with_a_store_the_share_is_another_one_and_related_sequences_get_no_more
     found = []
     for most_share in (known.share, known.share / 2):
         with mock.patch.multiple(bounds, LEAST_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
-            found.append(bounds.find_bound(spec, CPU, [device(0.0001, most_share)], Recorder(lambda _: None)))
+            found.append(find(spec, [device(0.0001, most_share)]))
     assert found == [known, None]
     for store, affordable in ((None, True), (tmp_path, False)):
         limits = mock.patch.multiple(budget, _SECONDS=1e-9, _SHARE=0.0, _SHARE_OF_RELATED=100.0)
         with mock.patch.multiple(bounds, LEAST_CELLS=1), limits:
-            found_now = bounds.find_bound(
-                replace(spec, store=store), CPU, [device(1.0, 1.0)], Recorder(lambda _: None)
-            )
+            found_now = find(replace(spec, store=store), [device(1.0, 1.0)])
         assert (found_now is not None) == affordable
 
 
