@@ -1,8 +1,7 @@
 """Forged stores: files with right checksums and wrong content.
 
-`forge(store, rng)` changes one file of a store and returns a description of the change. It imports neither
-the tests nor longalign, so a campaign can use it as well.
-
+`forge(store, rng)` changes one file of a store and returns a description of the change. This module imports
+neither the tests nor longalign, and campaigns use it as well.
 """
 
 from __future__ import annotations
@@ -13,12 +12,15 @@ import os
 import random
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+
+#: Changes a dataset of a file, which it is given by name.
+DatasetForgery = Callable[[h5py.File, str, random.Random], None]
 
 #: Values that no field of a manifest can have.
 RUBBISH: list[Any] = [
@@ -39,7 +41,7 @@ MANIFEST_FIELDS = [
 def forge(store: Path, rng: random.Random) -> str:
     """Forge one file of a store; returns a description of the change."""
     kind: Callable[[Path, random.Random], str] = rng.choices(
-        [forge_manifest, forge_dataset, forge_attribute, forge_entry], [2, 5, 2, 1]
+        [forge_manifest, forge_file, forge_entry], [2, 7, 1]
     )[0]
     return kind(store, rng)
 
@@ -92,14 +94,20 @@ def datasets(file: h5py.File) -> list[str]:
     return names
 
 
-def forge_dataset(store: Path, rng: random.Random) -> str:
-    """Replace one dataset by something invalid."""
+def forge_file(store: Path, rng: random.Random) -> str:
+    """Forge a dataset or an attribute of one HDF5 file."""
     path = rng.choice(files(store))
     with h5py.File(path, "r+", libver="latest") as file:
-        name = rng.choice(datasets(file))
-        how = rng.choice(DATASET_FORGERIES)
-        how(file, name, rng)
-    return f"{path.relative_to(store)}: {name}: {how.__name__}"
+        is_dataset = rng.random() < 5 / 7
+        done = forge_dataset(file, rng, DATASET_FORGERIES) if is_dataset else forge_attribute(file, rng)
+    return f"{path.relative_to(store)}: {done}"
+
+
+def forge_dataset(file: h5py.File, rng: random.Random, ways: Sequence[DatasetForgery]) -> str:
+    """Forge one dataset in one of these ways."""
+    name, how = rng.choice(datasets(file)), rng.choice(ways)
+    how(file, name, rng)
+    return f"{name}: {how.__name__}"
 
 
 def written(file: h5py.File, name: str, values: np.ndarray[Any, Any], **options: Any) -> None:
@@ -124,7 +132,7 @@ def written(file: h5py.File, name: str, values: np.ndarray[Any, Any], **options:
 
 def other_type(file: h5py.File, name: str, rng: random.Random) -> None:
     values = file[name][()]
-    types = [np.float64, np.uint64, np.int16, np.uint8, np.int64, "S3", ">i4", np.complex64, bool]
+    types = [np.float64, np.uint64, np.uint8, np.int64, "S3", ">i4", np.complex64, bool]
     written(file, name, values.astype(rng.choice([kind for kind in types if np.dtype(kind) != values.dtype])))
 
 
@@ -193,11 +201,10 @@ def virtual(file: h5py.File, name: str, rng: random.Random) -> None:
 
 
 def external(file: h5py.File, name: str, rng: random.Random) -> None:
-    values = file[name]
-    shape, kind = values.shape, values.dtype
-    del file[name]
+    shape, kind = file[name].shape, file[name].dtype
     if 0 in shape:
         return group_instead(file, name, rng)
+    del file[name]
     file.create_dataset(name, shape, kind, external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)])
     return None
 
@@ -244,6 +251,11 @@ def out_of_range(file: h5py.File, name: str, rng: random.Random) -> None:
     written(file, name, values)
 
 
+def as_int16(file: h5py.File, name: str, rng: random.Random) -> None:
+    """Two bytes a number: other numbers where some do not fit, with the right checksums."""
+    written(file, name, file[name][()].astype(np.int16))
+
+
 def shuffled(file: h5py.File, name: str, rng: random.Random) -> None:
     """The right values in another order, with the right checksums."""
     values = file[name][()]
@@ -252,29 +264,32 @@ def shuffled(file: h5py.File, name: str, rng: random.Random) -> None:
     written(file, name, values.ravel()[order].reshape(values.shape))
 
 
-DATASET_FORGERIES: list[Callable[[h5py.File, str, random.Random], None]] = [
+#: After these, the right numbers or none are read.
+NO_OTHER_NUMBERS: list[DatasetForgery] = [
     *(other_type, enumeration, other_shape, missing, group_instead, null_instead, type_instead),
     *(link_instead, soft_link_to_the_same, virtual, external, plain, huge, bomb, checksums),
-    *(out_of_range, shuffled),
 ]
+
+#: After these, other numbers may be read, and nothing in the file need show that they are wrong.
+OTHER_NUMBERS: list[DatasetForgery] = [out_of_range, as_int16, shuffled]
+
+DATASET_FORGERIES = [*NO_OTHER_NUMBERS, *OTHER_NUMBERS]
 
 
 # --- attributes of a file
 
-_ATTRIBUTES = ["run", "i0", "i1", "j0", "j1", "best_score", "best_i", "best_j", "complete"]
+_ATTRIBUTES = ["run", "i0", "i1", "j0", "j1", "best_score", "best_i", "best_j", "cells_left_out", "complete"]
 
 
-def forge_attribute(store: Path, rng: random.Random) -> str:
+def forge_attribute(file: h5py.File, rng: random.Random) -> str:
     """An attribute that is missing, or of another type, shape or range."""
-    path = rng.choice(files(store))
-    with h5py.File(path, "r+", libver="latest") as file:
-        name = rng.choice([name for name in _ATTRIBUTES if name in file.attrs])
-        del file.attrs[name]
-        values = ["x", "x" * 5000, -(2**40), 2**40, 1.5, np.zeros(3, int), h5py.Empty("i8"), np.bytes_("y")]
-        value = rng.choice([None, *values])
-        if value is not None:
-            file.attrs[name] = value
-    return f"{path.relative_to(store)}: attribute {name} is {str(value)[:40]!r}"
+    name = rng.choice([name for name in _ATTRIBUTES if name in file.attrs])
+    del file.attrs[name]
+    values = ["x", "x" * 5000, -(2**40), 2**40, 1.5, np.zeros(3, int), h5py.Empty("i8"), np.bytes_("y")]
+    value = rng.choice([None, *values])
+    if value is not None:
+        file.attrs[name] = value
+    return f"attribute {name} is {str(value)[:40]!r}"
 
 
 # --- what is in the place of a file

@@ -345,7 +345,7 @@ def test_a_dataset_that_is_another_thing_is_damage_and_named(stores, tmp_path, h
         how(file, dataset, random.Random(1))
     complaint = complaint_of(lambda: read_file(DirectoryStore.attach(store), name))
     if complaint is None:
-        assert how in (forgeries.out_of_range, forgeries.shuffled)
+        assert how in forgeries.OTHER_NUMBERS
     else:
         assert complaint.startswith(f"{store / name}: damaged: ")
 

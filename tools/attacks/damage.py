@@ -144,7 +144,7 @@ def _corrupt(store: Path, rng: random.Random) -> tuple[str, bool]:
         kind = rng.choice(kinds)
         path = rng.choice([path for path in files if path.relative_to(store).parts[0] == kind])
         name = str(path.relative_to(store))
-        forge = rng.choice(forgery.HDF5) if path.suffix == ".h5" else forgery.manifest
+        forge = forgery.hdf5 if path.suffix == ".h5" else forgery.manifest
         if kind != "lock" and not done and rng.random() < 0.5:
             what = forge(path, rng)
             same_lattice = same_lattice and path.suffix == ".h5"

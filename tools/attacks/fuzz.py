@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
+from forgeries import write_signed
+
 import longalign
 from attacks import forgery
 from attacks.base import Attack, CaseFailed, expect
@@ -235,8 +237,7 @@ def _sign_again(path: Path) -> None:
     try:
         data = json.loads(path.read_bytes())
         if isinstance(data, dict):
-            forgery.sign(data)
-            path.write_text(json.dumps(data))
+            write_signed(path, data)
     except (ValueError, RecursionError):
         return
 
