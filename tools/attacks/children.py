@@ -1,7 +1,7 @@
 """Run the command line in child processes: forked ones, which start without delay, and real ones.
 
 A forked child (`Child`, `run_forked`) inherits the imported modules and compiled kernels of its parent. A
-real process (`run_real`) is started as a user starts it.
+real process (`start_real`, `run_real`) is started as a user starts it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ DONE, INPUT, USAGE, BACKEND = 0, 1, 2, 3
 INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 _SECONDS = 30.0
+#: How long a process that gets SIGABRT may take to print its stacks and end.
+_ABORT_SECONDS = 10.0
 
 
 def warm_up() -> None:
@@ -224,33 +226,42 @@ def real_command(arguments: Sequence[object], sizes: Sizes | None = None) -> lis
     return [sys.executable, *program, *map(str, arguments)]
 
 
+def start_real(command: Sequence[str], folder: Path, sizes: Sizes | None = None) -> subprocess.Popen[str]:
+    """Start a command in `folder`. Its output is read by `result_of`."""
+    return subprocess.Popen(
+        command, cwd=folder, env=environment(sizes), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
+    )  # fmt: skip
+
+
 def result_of(process: subprocess.Popen[str], seconds: float, what: str) -> ProcessResult:
     """Wait for the end of a real process. Raises Hang, with its stacks, if it does not end in time."""
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGABRT)
-        _, stacks = process.communicate()
-        raise Hang(
-            f"hang: {what}: not finished after {seconds:g} seconds: {stacks[-2000:]}", stacks
-        ) from None
+        stacks = _abort(process)
+        shown = stacks.strip().replace("\n", " | ")[-2000:]
+        raise Hang(f"hang: {what}: not finished after {seconds:g} seconds: {shown}", stacks) from None
     return ProcessResult(process.returncode, out, err)
+
+
+def _abort(process: subprocess.Popen[str]) -> str:
+    """End a process, and return what it has written to stderr, where SIGABRT prints its stacks.
+
+    SIGABRT may not end a process that waits for a GPU.
+    """
+    process.send_signal(signal.SIGABRT)
+    with suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=_ABORT_SECONDS)[1]
+    process.kill()
+    return process.communicate()[1]
 
 
 def run_real(
     command: Sequence[str], folder: Path, sizes: Sizes | None = None, seconds: float = _SECONDS
 ) -> ProcessResult:
-    """Run a command to its end. Raises CaseFailed if it does not end in time."""
-    try:
-        done = subprocess.run(
-            command, cwd=folder, env=environment(sizes), stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=seconds, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise CaseFailed(f"hang: the run has not ended within {seconds:g} seconds") from None
-    return ProcessResult(
-        done.returncode, *(text.decode(errors="replace") for text in (done.stdout, done.stderr))
-    )
+    """Run a command to its end. Raises Hang if it does not end in time."""
+    return result_of(start_real(command, folder, sizes), seconds, "the run")
 
 
 def sleep_until(instant: float) -> None:

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from attacks.base import Attack, CaseFailed, expect
-from attacks.children import ProcessResult, environment, real_command, run_real
+from attacks.children import ProcessResult, real_command, result_of, run_real, start_real
 from attacks.damage import path_independent_fields
 
 _SECONDS = 90.0
@@ -59,10 +59,7 @@ class ClusterLosses(Attack):
                     "--backend",
                     "cpu",
                 ]
-                client = subprocess.Popen(
-                    real_command([*arguments, "--cluster", started.address]), cwd=folder, env=environment(),
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                )  # fmt: skip
+                client = start_real(real_command([*arguments, "--cluster", started.address]), folder)
                 _wait_for_sweep(started.orders, client)
                 time.sleep(after)
                 if lost == "a worker":
@@ -105,21 +102,12 @@ def _wait(client: subprocess.Popen[str], may_wait: bool) -> ProcessResult:
 
     With `may_wait`, all workers are lost and the client may wait for new ones: SIGINT then ends it.
     """
-    try:
-        out, err = client.communicate(timeout=15 if may_wait else _SECONDS)
-    except subprocess.TimeoutExpired:
-        if not may_wait:
-            client.kill()
-            client.communicate()
-            raise CaseFailed("hang: the client has not ended") from None
-        client.send_signal(signal.SIGINT)
+    if may_wait:
         with suppress(subprocess.TimeoutExpired):
-            out, err = client.communicate(timeout=30)
-            return ProcessResult(client.returncode, out, err)
-        client.kill()
-        client.communicate()
-        raise CaseFailed("hang: the client has not ended after a Ctrl-C") from None
-    return ProcessResult(client.returncode, out, err)
+            client.wait(15)
+        client.send_signal(signal.SIGINT)  # nothing happens if the client has ended
+        return result_of(client, 30, "after a Ctrl-C, the client")
+    return result_of(client, _SECONDS, "the client")
 
 
 def _check(output: Path, must_be_there: bool, wanted: list[bytes]) -> None:

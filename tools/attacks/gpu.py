@@ -13,7 +13,6 @@ Exactness on the GPU is tested by the attack `exactness` with the same option.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -23,14 +22,15 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from inputs import DATA
 from processes import wait_for_handlers
+from small_tile_runs import MITOCHONDRIA
 
 from attacks.base import Attack, CaseFailed, expect
-from attacks.children import INTERRUPTED, ProcessResult, environment, run_real
+from attacks.children import INTERRUPTED, environment, real_command, result_of, run_real, start_real
 from attacks.damage import path_independent_fields
 from attacks.small_tiles import Sizes
 
-_SMALL = Path(__file__).with_name("small_tiles.py")
 SECONDS = 120.0
 _GRACE = 10.0
 SIZES = Sizes(2800, 700, 3600)
@@ -84,7 +84,7 @@ class Gpu(Attack):
             process, number = _start(folder), rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
             time.sleep(rng.uniform(0, 6))
             process.send_signal(number)
-            ended = _wait(process, SECONDS)
+            ended = result_of(process, SECONDS, f"after {number.name}")
             if number != signal.SIGKILL:
                 ended.check({0, INTERRUPTED[number]}, f"a run after {number.name}")
         run_real(command(folder), folder, SIZES, SECONDS).check({0}, "the last run")
@@ -96,7 +96,7 @@ class Gpu(Attack):
         for one in folders:
             one.mkdir()
         for process in [_start(one) for one in folders]:
-            _wait(process, SECONDS).check({0}, "one of two runs")
+            result_of(process, SECONDS, "one of two runs").check({0}, "one of two runs")
         for one in folders:
             self.check(one)
         return 1
@@ -105,36 +105,23 @@ class Gpu(Attack):
         process = _start(folder)
         time.sleep(rng.uniform(0, 5))
         process.send_signal(signal.SIGTERM)
-        _wait(process, _GRACE).check({0, INTERRUPTED[signal.SIGTERM]}, "a run at its time limit")
+        ended = result_of(process, _GRACE, "after SIGTERM")
+        ended.check({0, INTERRUPTED[signal.SIGTERM]}, "a run at its time limit")
         return 1
 
 
 def command(folder: Path) -> list[str]:
     """The command of a run, which starts a store in `folder` or resumes it."""
-    data = Path(__file__).resolve().parents[2] / "tests" / "data"
-    pair = [str(data / name) for name in ("human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz")]
-    options = ["--store", str(folder / "store"), "-o", str(folder / "out"), "-q", "--backend", "cuda"]
-    return [sys.executable, str(_SMALL), "align", *pair, *options]
+    pair = [DATA / name for name in MITOCHONDRIA]
+    options = "--store", folder / "store", "-o", folder / "out", "-q", "--backend", "cuda"
+    return real_command(["align", *pair, *options], SIZES)
 
 
 def _start(folder: Path) -> subprocess.Popen[str]:
     """Start a run. It handles signals when this returns."""
-    process = subprocess.Popen(
-        command(folder), cwd=folder, env=environment(SIZES), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = start_real(command(folder), folder, SIZES)
     wait_for_handlers(process)
     return process
-
-
-def _wait(process: subprocess.Popen[str], seconds: float) -> ProcessResult:
-    try:
-        out, err = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise CaseFailed(f"hang: the run has not ended within {seconds:g} seconds") from None
-    return ProcessResult(process.returncode, out, err)
 
 
 ATTACK = Gpu

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Sequence
@@ -32,11 +30,12 @@ from attacks.children import (
     INTERRUPTED,
     Child,
     ProcessResult,
-    environment,
+    real_command,
     result_of,
     run_forked,
     run_real,
     sleep_until,
+    start_real,
 )
 from attacks.damage import path_independent_fields
 from attacks.problems import Problem
@@ -113,7 +112,7 @@ class Kills(Attack):
         if not (store / "manifest.json").exists():
             arguments = problem.run_arguments(store, output)
         if is_real:
-            ended = run_real([sys.executable, "-m", "longalign", *map(str, arguments)], folder)
+            ended = run_real(real_command(arguments), folder)
         else:
             ended = run_forked(arguments, folder, problem.sizes)
         ended.check({0}, "the last resume")
@@ -132,10 +131,7 @@ def _signal_child(child: Child, arguments: Sequence[object], number: signal.Sign
 
 
 def _signal_real_process(arguments: list[object], folder: Path, number: signal.Signals, after: float) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "longalign", *map(str, arguments)], cwd=folder, env=environment(),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = start_real(real_command(arguments), folder)
     wait_for_handlers(process)
     sleep_until(time.monotonic() + after)
     process.send_signal(number)
