@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from small_tile_cli import Sizes
+
 from attacks.base import CaseFailed, expect
-from attacks.small_tiles import Sizes
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = Path(__file__).parent / "small_tiles.py"
+SMALL = ROOT / "tests" / "helpers" / "small_tile_cli.py"
 
 #: Exit codes of longalign: done; wrong input or store; wrong usage; failure of a back end or of the system.
 DONE, INPUT, USAGE, BACKEND = 0, 1, 2, 3

@@ -24,16 +24,16 @@ from pathlib import Path
 
 from inputs import DATA
 from processes import wait_for_handlers
+from small_tile_cli import Sizes
 from small_tile_runs import MITOCHONDRIA
 
 from attacks.base import Attack, CaseFailed, expect
 from attacks.children import INTERRUPTED, environment, real_command, result_of, run_real, start_real
 from attacks.damage import path_independent_fields
-from attacks.small_tiles import Sizes
 
 SECONDS = 120.0
 _GRACE = 10.0
-SIZES = Sizes(2800, 700, 3600)
+SIZES = Sizes()
 
 
 class Gpu(Attack):

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
+from small_tile_cli import Sizes
+
 from attacks.children import run_forked
-from attacks.small_tiles import Sizes
 from longalign.model.mode import ModeName
 
 _SCORINGS = (
