@@ -38,7 +38,7 @@ def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Seq
     Raises InputError, one line that names file, record and position, if the file cannot be read, is not
     FASTA, lacks the record or the region, or has a letter outside the alphabet.
     """
-    text = _checked(os.fspath(spec))
+    text = _checked(os.fspath(spec) if isinstance(spec, os.PathLike) else spec)
     return sequence_of(read_record(*split_spec(text)), text, alphabet)
 
 
@@ -89,6 +89,8 @@ class Sequences:
 
 def _checked(spec: str) -> str:
     """The specification. Raises InputError if it cannot name a file."""
+    if not isinstance(spec, str):
+        raise InputError(f"the name of a FASTA file is a text or a path, not {type(spec).__name__}")
     if not spec:
         raise InputError("the name of a FASTA file is empty")
     if "\0" in spec:

@@ -58,6 +58,12 @@ def bgzip(path: Path) -> Path:
 # Files as they come
 
 
+@pytest.mark.parametrize("spec", [None, 5, b"x.fa"])
+def test_what_is_no_text_and_no_path(spec):
+    with pytest.raises(InputError, match=f"a text or a path, not {type(spec).__name__}"):
+        read_sequence(spec)
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -5,6 +5,8 @@
     swept-PID       written by a worker at its first sweep
     kill            the next sweep removes it, reports half of its cells and kills its process
     kill-all        every sweep kills its process
+    kill-asked      the next worker that is asked whether it sees the store removes it and kills its process
+    blind           workers do not see the store while it exists
     fail            the next sweep removes it and raises an exception
     hold            sweeps wait while it exists, and report one cell every 10 ms
     cancelled-PID   written by a worker whose sweep was cancelled
@@ -19,6 +21,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 from longalign.backends.cpu import CpuBackend
+from longalign.run.engines import dask
 
 ORDERS = Path(os.environ["LONGALIGN_TEST_ORDERS"])
 
@@ -47,6 +50,14 @@ def dask_setup(worker: object) -> None:
             raise
         return sweep(self, jobs, progress)
 
+    check = dask._check_store
+
+    def asked(path, mark):
+        if taken(ORDERS / "kill-asked"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        check(Path("/blind") if (ORDERS / "blind").exists() else path, mark)
+
+    dask._check_store = asked
     CpuBackend.sweep = obey
     CpuBackend.tile_shape = lambda self, rows, cols, devices=1: (TILE, TILE)
 

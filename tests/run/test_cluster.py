@@ -292,6 +292,34 @@ def test_a_scheduler_that_dies_ends_the_run_in_a_line(alone, tmp_path, monkeypat
         run(alone, tmp_path / "s", kill)
 
 
+@pytest.mark.cluster
+def test_the_run_goes_on_without_a_worker_that_dies_when_it_is_asked(cluster, tmp_path, check):
+    (cluster.orders / "kill-asked").touch()
+    check(run(cluster, tmp_path / "s"), tmp_path / "s")
+    assert not (cluster.orders / "kill-asked").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_new_worker_that_does_not_see_the_store_is_left_out(alone, tmp_path, check):
+    alone.start_workers(1)
+    (alone.orders / "hold").touch()
+    events = Events()
+
+    def join(event: Event) -> None:
+        events.append(event)
+        if told_of_cells(event) and not (alone.orders / "blind").exists():
+            (alone.orders / "blind").touch()
+            alone.start_workers(1)
+        if isinstance(event, Notice):
+            (alone.orders / "hold").unlink()
+
+    check(run(alone, tmp_path / "s", join), tmp_path / "s")
+    [notice] = events.notices
+    assert "(all workers must see the store under its path); this worker is left out" in notice
+    assert len(list(alone.orders.glob("swept-*"))) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_the_only_worker_may_come_back_and_phase_1_alone_needs_a_scheduler(alone, tmp_path, check):
@@ -333,6 +361,7 @@ def test_workers_of_another_version_or_without_the_device(cluster, tmp_path, mon
     with no_device, dask.connect(cluster.address, "cuda", Request(1000, 1000).facts_about):
         pass
     monkeypatch.setattr(dask, "__version__", "0.0")
+    monkeypatch.setattr(dask, "_describe_device", None)  # workers of another version may lack any function
     with pytest.raises(BackendError, match=r"^worker tcp://\S+ has longalign \d.*, and this is 0\.0$"):
         run(cluster, tmp_path / "s", Events().append)
 

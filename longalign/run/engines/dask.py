@@ -1,9 +1,9 @@
 """Phase 1 on a Dask cluster. Every worker is one device and sweeps one tile at a time.
 
 If a worker is lost, another worker sweeps its tile again from the start. The run continues with the
-remaining workers and with new ones; without any worker, it waits. The run fails if the scheduler is lost, or
-if too many workers are lost while they have the same tile. If this process ends for any reason, the workers
-drop their unfinished tiles. Finished tiles are in the store.
+remaining workers and with new ones, but for those that cannot take part. Without any worker, it waits. The
+run fails if the scheduler is lost, or if too many workers are lost while they have the same tile. If this
+process ends for any reason, the workers drop their unfinished tiles. Finished tiles are in the store.
 
 Each tile is bound to one worker, and the wavefront in this process submits it again if the worker is lost.
 Left to itself, Dask would put two tiles on a worker with several threads, and a tile bound to a lost worker
@@ -18,16 +18,19 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Items
 from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from time import sleep
 from typing import Any, TypeVar
 
 from distributed import Client, Security, Worker, get_worker, rpc
 from distributed import Future as Task
+from distributed.comm import CommClosedError
 
 from longalign._version import __version__
 from longalign.backends.base import Backend, DeviceFacts, FactsAbout, Workers
@@ -78,14 +81,11 @@ class Cluster:
 
     def __init__(self, client: Client, address: str, backend: str, facts_about: FactsAbout) -> None:
         self._client, self._address, self._backend = client, address, backend
-        count = len(client.nthreads())
-        answers = self._ask(_describe_device, backend, facts_about, count)
-        for worker, (version, _, _) in answers.items():
-            if version != __version__:
-                raise BackendError(f"worker {worker} has longalign {version}, and this is {__version__}")
-        _, devices, memory = zip(*answers.values(), strict=True)
+        self._ask_for_version()
+        answers = self._ask(_describe_device, backend, facts_about, len(client.nthreads()))
+        devices, memory = zip(*answers.values(), strict=True)
         self.workers = Workers(devices, min(memory))
-        self.description = f"{count} of {address}"
+        self.description = f"{len(answers)} of {address}"
 
     @contextmanager
     def engine(self, store: DirectoryStore, left_out: LeftOut, emit: Emit) -> Iterator[DaskEngine]:
@@ -95,24 +95,58 @@ class Cluster:
         """
         path = store.path.absolute()
         with store.marked() as mark:
-            try:
-                self._ask(_check_store, path, mark)
-            except StoreError as error:
-                raise StoreError(f"{error} (all workers must see the store under its path)") from error
-            step = partial(_sweep, path, mark, self._backend)
-            yield DaskEngine(store, self._client, self._address, step, left_out, mark, emit)
+            able = self._ask_for_store(path, mark)
 
-    def _ask(self, question: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Run `question` on every worker; returns the answers by address. Raises the first exception."""
-        answers = self._client.run(question, *arguments, on_error="return")
+            def check(worker: str) -> None:
+                self._ask_for_version([worker])
+                self._ask(_check_device, self._backend, workers=[worker])
+                self._ask_for_store(path, mark, [worker])
+
+            step = partial(_sweep, path, mark, self._backend)
+            yield DaskEngine(store, self._client, self._address, step, left_out, mark, emit, able, check)
+
+    def _ask_for_version(self, workers: Items[str] | None = None) -> None:
+        """Raise BackendError, naming the worker, if one has another version of longalign."""
+        # A function of the standard library: one of longalign may not exist in another version.
+        versions = self._ask(resolve_name, "longalign._version:__version__", workers=workers)
+        for worker, found in versions.items():
+            if found != __version__:
+                raise BackendError(f"worker {worker} has longalign {found}, and this is {__version__}")
+
+    def _ask_for_store(self, path: Path, mark: str, workers: Items[str] | None = None) -> set[str]:
+        """The workers that see the store. Raises StoreError, naming the worker, if one does not see it."""
+        try:
+            return set(self._ask(_check_store, path, mark, workers=workers))
+        except StoreError as error:
+            raise StoreError(f"{error} (all workers must see the store under its path)") from error
+
+    def _ask(
+        self, question: Callable[..., Any], *arguments: object, workers: Items[str] | None = None
+    ) -> dict[str, Any]:
+        """The answers of all workers, or of these, by address. Those that are lost meanwhile are left out.
+
+        Raises the first exception of a worker, and BackendError if none has answered.
+        """
+        try:
+            answers = self._client.run(question, *arguments, workers=workers, on_error="return")
+            there = self._client.nthreads()
+        except OSError as error:
+            raise _scheduler_is_gone(self._address) from error
         for worker, answer in answers.items():
-            if isinstance(answer, BaseException):
+            is_lost = worker not in there or isinstance(answer, CommClosedError)
+            if isinstance(answer, BaseException) and not is_lost:
                 raise _from_worker(worker, answer) from answer
-        return dict(answers)
+        answered = {one: answer for one, answer in answers.items() if not isinstance(answer, BaseException)}
+        if not answered:
+            raise BackendError(f"{self._address}: no worker has answered: all are lost")
+        return answered
 
 
 class DaskEngine(SharedStoreEngine):
-    """Runs one tile step on each worker. Sends a `Notice` to `emit` for every lost worker."""
+    """Runs one tile step on each worker. `emit` gets a `Notice` for every worker that is lost or left out.
+
+    The workers in `able` can take part. `check` raises LongalignError if another one cannot.
+    """
 
     def __init__(
         self,
@@ -123,10 +157,12 @@ class DaskEngine(SharedStoreEngine):
         left_out: LeftOut,
         mark: str,
         emit: Emit,
+        able: set[str],
+        check: Callable[[str], None],
     ) -> None:
         self._client, self._address, self._mark, self._emit = client, address, mark, emit
         self._tasks = _Tasks(client)
-        self._workers = self._workers_now()
+        self._workers, self._left_out_workers, self._check = able, set[str](), check
         super().__init__(store, self._tasks, len(self._workers), step, left_out)
         self._latest: dict[str, Future[TileFinished]] = {}
         self._losses: Counter[Tile] = Counter()
@@ -158,7 +194,8 @@ class DaskEngine(SharedStoreEngine):
 
     def _update_workers(self) -> None:
         """Update the set of workers, and cancel the steps of lost ones, so that the caller repeats them."""
-        before, self._workers = self._workers, self._workers_now()
+        before, now = self._workers, self._workers_now()
+        self._workers = {one for one in now if one in before or self._is_able(one)}
         self.capacity = len(self._workers)
         for worker in sorted(before - self._workers):
             if self._is_busy(worker):
@@ -170,6 +207,18 @@ class DaskEngine(SharedStoreEngine):
             if before:
                 self._emit(Notice("no worker is left; waiting for one"))
             sleep(_WAIT_SECONDS)  # without an unfinished step to wait for, the caller polls without a pause
+
+    def _is_able(self, worker: str) -> bool:
+        """Whether a new worker can take part. It is asked once."""
+        if worker in self._left_out_workers:
+            return False
+        try:
+            self._check(worker)
+        except LongalignError as error:
+            self._left_out_workers.add(worker)
+            self._emit(Notice(f"{error}; this worker is left out"))
+            return False
+        return True
 
     def _abandon(self, future: Future[TileFinished]) -> None:
         """Cancel the step of a lost worker. Raises BackendError if its tile has lost too many workers."""
@@ -188,20 +237,21 @@ class DaskEngine(SharedStoreEngine):
         try:
             return set(self._client.nthreads())
         except OSError as error:
-            raise self._scheduler_is_gone() from error
+            raise _scheduler_is_gone(self._address) from error
 
     def _check_connection(self) -> None:
         if self._client.status != "running":
-            raise self._scheduler_is_gone()
-
-    def _scheduler_is_gone(self) -> BackendError:
-        return BackendError(f"{self._address}: the Dask scheduler is gone")
+            raise _scheduler_is_gone(self._address)
 
     def _receive(self, event: tuple[float, dict[str, Any]]) -> None:
         """Record a progress report. Dask calls this in its own thread, also for reports of other runs."""
         _, message = event
         if message["run"] == self._mark:
             self._reported_cells[message["row"], message["col"]] = message["cells"]
+
+
+def _scheduler_is_gone(address: str) -> BackendError:
+    return BackendError(f"{address}: the Dask scheduler is gone")
 
 
 class _Tasks(Executor):
@@ -259,16 +309,17 @@ class _DeviceOf:
 
 
 def _describe_device(
-    backend: str,
-    facts_about: FactsAbout,
-    devices: int,
-    *,
-    dask_worker: Worker,
-) -> tuple[str, DeviceFacts, int]:
-    """The worker's version of longalign, the facts about its device, and its bytes of memory to plan with."""
+    backend: str, facts_about: FactsAbout, devices: int, *, dask_worker: Worker
+) -> tuple[DeviceFacts, int]:
+    """The facts about the worker's device, and its bytes of memory to plan with."""
     device = open_device(_DeviceOf(backend, dask_worker.state.nthreads))
     limit = dask_worker.memory_manager.memory_limit or free_memory()
-    return __version__, facts_about(device, devices), int(limit * _MEMORY_SHARE)
+    return facts_about(device, devices), int(limit * _MEMORY_SHARE)
+
+
+def _check_device(backend: str, *, dask_worker: Worker) -> None:
+    """Raise BackendError if this worker has no such device."""
+    open_device(_DeviceOf(backend, dask_worker.state.nthreads))
 
 
 def _check_store(path: Path, mark: str) -> None:
