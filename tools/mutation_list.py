@@ -314,8 +314,8 @@ _PRUNING = (
     Fault(
         "gains: the line of paths that lag behind begins at the high ends of hills",
         "longalign/backends/cpu/gain_sums.py",
-        "hills[hill, _HEIGHT] - hills[hill, _LOW] - here",
-        "hills[hill, _HEIGHT] - hills[hill, _HIGH] - here",
+        "hills[hill, _HEIGHT] - hills[hill, _LOW])",
+        "hills[hill, _HEIGHT] - hills[hill, _HIGH])",
         ("tests/pruning/test_gains.py::test_gains_on_each_diagonal_are_as_defined",),
     ),
     Fault(

@@ -142,16 +142,22 @@ def _make_sum_gains() -> Callable[..., None]:
         return height
 
     @inline_by_llvm
-    def line_of(hills: Any, count: Any, here: Any) -> Any:
-        """The height of a line at the beginning of the other sequence.
-
-        The line rises by 1 for each unit, and no hill is above it. It touches the low side of at least one.
-        `here` is the place in this sequence, in units.
-        """
-        line = never
+    def move_hills(hills: Any, count: Any, up: Any, low: Any, high: Any) -> None:
+        """Raise all hills by `up`, and move the ends of their flat parts by `low` and `high`."""
         for hill in range(count):
-            line = max(line, hills[hill, _HEIGHT] - hills[hill, _LOW] - here)
-        return line
+            put(hills, hill, hills[hill, _HEIGHT] + up, hills[hill, _LOW] + low, hills[hill, _HIGH] + high)
+
+    @inline_by_llvm
+    def highest_of(hills: Any, count: Any) -> Any:
+        """The greatest height, and the height on diagonal 0 of a line that rises by 1 for each unit.
+
+        No hill is above the line, which touches the low side of at least one.
+        """
+        height, line = never, never
+        for hill in range(count):
+            height = max(height, hills[hill, _HEIGHT])
+            line = max(line, hills[hill, _HEIGHT] - hills[hill, _LOW])
+        return height, line
 
     @inline_by_llvm
     def record(floors: Any, lines: Any, place: Any, floor: Any, line: Any, most: Any) -> None:
@@ -185,18 +191,19 @@ def _make_sum_gains() -> Callable[..., None]:
         floor, count, row = zero, 0, stretches.shape[0] - 1
         if at_corner and slope > 0:
             floor, count = never, add_hill(hills, 0, zero, slope * corner)
-        bound, highest_floor, highest_line = zero, floor, line_of(hills, count, slope * letters)
+        up, low, high = zero, zero, zero  # what letters have done to all hills since the last word
+        height, line = highest_of(hills, count)  # without that
+        bound, highest_floor, highest_line = zero, floor, line - slope * letters
         charges[letters] = 0
         record(floors, lines, letters, highest_floor, highest_line, most)
         for k in range(letters - 1, -1, -1):
             code = codes[k]
             floor = max(least, floor + letter_gains[code])
             stop = max(least, stop + letter_gains[code])
-            for hill in range(count):
-                hills[hill, _HEIGHT] += letter_gains[code]
-                hills[hill, _LOW] += drift[0, code]
-                hills[hill, _HIGH] += drift[1, code]
+            up, low, high = up + letter_gains[code], low + drift[0, code], high + drift[1, code]
             if charges[k] != 0:
+                move_hills(hills, count, up, low, high)
+                up, low, high = zero, zero, zero
                 charge, on, diagonal = np.int64(abs(charges[k])), never, zero
                 if charges[k] < 0:
                     while stretches[row, 0] > k:
@@ -211,15 +218,13 @@ def _make_sum_gains() -> Callable[..., None]:
                         count -= 1
                     count = add_hill(hills, count, on, diagonal)
                 stop = never
+                height, line = highest_of(hills, count)
             elif symbols[code] == NO_SYMBOL:
                 stop = never
-            gain = floor
-            for hill in range(count):
-                gain = max(gain, hills[hill, _HEIGHT])
-            bound = max(bound, gain)
+            bound = max(bound, max(floor, height + up))
             charges[k] = min(bound, most)
             highest_floor = max(highest_floor, floor)
-            highest_line = max(highest_line, line_of(hills, count, slope * k))
+            highest_line = max(highest_line, line + up - low - slope * k)
             record(floors, lines, k, highest_floor, highest_line, most)
 
     return sum_gains
