@@ -94,8 +94,8 @@ def checked_alignment(
 ) -> Alignment:
     """The alignment along a path, given from its end backwards, whose runs are those of `piece`.
 
-    `end_given` and `codes`: see `Alignment.from_runs`. Raises InternalError if the letters of the sequences
-    do not score what the path claims.
+    `end_given`: see `Alignment`; `codes`: see `Alignment.from_runs`. Raises InternalError if the letters of
+    the sequences do not score what the path claims.
     """
     end, start = path[0], path[-1]
     alignment = Alignment.from_runs(

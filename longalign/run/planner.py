@@ -93,8 +93,8 @@ _MIN_PRUNED_CHUNK = 1 << 15
 _LEAST_GROWTH = 1.1
 
 #: If memory is plentiful, the lattice of a narrow band may be planned to take this many times its usual share
-#: of it. Plans are cautious: at 2 M, 5 M and 20 M letters, such lattices took a tenth to a sixth of what was
-#: planned (`lattice_planned_cpu.json`).
+#: of it. Plans are cautious: from 2 M to 200 M letters, such lattices took a tenth to a fifth of what was
+#: planned (`lattice_planned.json`).
 _MORE_IN_MEMORY = 3
 
 #: If at most this share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then

@@ -44,7 +44,7 @@ class Resources:
 
     If `store_budget` is None, the planner chooses a number of bytes with which phases 2 and 3 take little
     time, limited by the free memory or disk. `cluster`, if given, connects to workers that sweep the tiles
-    instead of `backends`. It is called with `Request.facts_about`, which each worker is asked for.
+    instead of `backends`. It is called with `Request.facts_about`, which each worker calls.
     """
 
     backends: Sequence[Backend]

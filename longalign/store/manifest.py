@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from dataclasses import fields as fields_of
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from longalign.errors import InputError, StoreError
 from longalign.fasta.specs import with_absolute_path
@@ -24,8 +24,6 @@ from longalign.store.files import no_check
 from longalign.store.layout import LIST_NAME
 from longalign.store.sealed_json import SealedJson, digest
 from longalign.system.rationals import Number, spell
-
-T = TypeVar("T")
 
 Command = Literal["align", "score"]
 

@@ -285,7 +285,17 @@ def forge_attribute(file: h5py.File, rng: random.Random) -> str:
     """An attribute that is missing, or of another type, shape or range."""
     name = rng.choice([name for name in _ATTRIBUTES if name in file.attrs])
     del file.attrs[name]
-    values = ["x", "x" * 5000, -(2**40), 2**40, 1.5, np.zeros(3, int), h5py.Empty("i8"), np.bytes_("y")]
+    values = [
+        "x",
+        "x" * 5000,
+        -(2**40),
+        2**40,
+        1.5,
+        np.nan,
+        np.zeros(3, int),
+        h5py.Empty("i8"),
+        np.bytes_("y"),
+    ]
     value = rng.choice([None, *values])
     if value is not None:
         file.attrs[name] = value

@@ -6,7 +6,7 @@
     kill            the next sweep removes it, reports half of its cells and kills its process
     kill-all        every sweep kills its process
     kill-asked      the next worker that is asked whether it sees the store removes it and kills its process
-    blind           workers do not see the store while it exists
+    blind           the next worker that starts removes it and sees no store
     fail            the next sweep removes it and raises an exception
     hold            sweeps wait while it exists, and report one cell every 10 ms
     cancelled-PID   written by a worker whose sweep was cancelled
@@ -50,12 +50,12 @@ def dask_setup(worker: object) -> None:
             raise
         return sweep(self, jobs, progress)
 
-    check = dask._check_store
+    check, is_blind = dask._check_store, taken(ORDERS / "blind")
 
     def asked(path, mark):
         if taken(ORDERS / "kill-asked"):
             os.kill(os.getpid(), signal.SIGKILL)
-        check(Path("/blind") if (ORDERS / "blind").exists() else path, mark)
+        check(Path("/blind") if is_blind else path, mark)
 
     dask._check_store = asked
     CpuBackend.sweep = obey

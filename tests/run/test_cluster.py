@@ -301,23 +301,55 @@ def test_the_run_goes_on_without_a_worker_that_dies_when_it_is_asked(cluster, tm
 
 @pytest.mark.slow
 @pytest.mark.cluster
-def test_a_new_worker_that_does_not_see_the_store_is_left_out(alone, tmp_path, check):
+@pytest.mark.parametrize("joins", ["before phase 1", "during phase 1"])
+def test_a_worker_that_joins_and_does_not_see_the_store_is_left_out(alone, tmp_path, monkeypatch, joins):
+    """On both strands, which have a store each."""
     alone.start_workers(1)
     (alone.orders / "hold").touch()
-    events = Events()
+    events, first = Events(), alone.wait_for_workers(1)
 
-    def join(event: Event) -> None:
-        events.append(event)
-        if told_of_cells(event) and not (alone.orders / "blind").exists():
+    def join(*_: object) -> None:
+        if len(alone.started) == 2:
             (alone.orders / "blind").touch()
             alone.start_workers(1)
+            alone.wait_for_workers(2)
+
+    def watch(event: Event) -> None:
+        events.append(event)
+        if told_of_cells(event):
+            join()
         if isinstance(event, Notice):
-            (alone.orders / "hold").unlink()
+            (alone.orders / "hold").unlink(missing_ok=True)
+
+    if joins == "before phase 1":
+        monkeypatch.setattr(pipeline, "find_bound", join)
+    using = api.resources("cpu", 1, memory=8 << 30, cluster=alone.address)
+    query, target = map(read_sequence, map(str, PAIR))
+    spec = RunSpec(query, target, api.Scoring(), store=tmp_path / "s", strand="both", prune="off")
+    assert pipeline.run(spec, using, watch).end.value == SCORE
+    assert events.tiles == 2 * TILES
+    for notice in events.notices:
+        assert notice.endswith("/blind: not a store: there is no such directory; this worker is left out")
+        assert first[0] not in notice
+    assert 1 <= len(events.notices) <= 2
+    assert len(list(alone.orders.glob("swept-*"))) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_worker_that_joins_takes_part(alone, tmp_path, check):
+    alone.start_workers(1)
+
+    def join(event: Event) -> None:
+        """Once two tiles are ready, the first worker waits in one of them for the second worker."""
+        if isinstance(event, TileFinished) and len(alone.started) == 2:
+            (alone.orders / "hold").touch()
+            alone.start_workers(1)
+        if len(list(alone.orders.glob("swept-*"))) == 2:
+            (alone.orders / "hold").unlink(missing_ok=True)
 
     check(run(alone, tmp_path / "s", join), tmp_path / "s")
-    [notice] = events.notices
-    assert "(all workers must see the store under its path); this worker is left out" in notice
-    assert len(list(alone.orders.glob("swept-*"))) == 1
+    assert len(list(alone.orders.glob("swept-*"))) == 2
 
 
 @pytest.mark.slow

@@ -104,8 +104,9 @@ def _wait(client: subprocess.Popen[str], may_wait: bool) -> ProcessResult:
     """
     if may_wait:
         with suppress(subprocess.TimeoutExpired):
-            client.wait(15)
-        client.send_signal(signal.SIGINT)  # nothing happens if the client has ended
+            out, err = client.communicate(timeout=15)
+            return ProcessResult(client.returncode, out, err)
+        client.send_signal(signal.SIGINT)
         return result_of(client, 30, "after a Ctrl-C, the client")
     return result_of(client, _SECONDS, "the client")
 

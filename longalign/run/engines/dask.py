@@ -81,9 +81,13 @@ class Cluster:
 
     def __init__(self, client: Client, address: str, backend: str, facts_about: FactsAbout) -> None:
         self._client, self._address, self._backend = client, address, backend
-        self._ask_for_version()
+        # A function of the standard library: one of longalign may not exist in another version.
+        for worker, found in self._ask(resolve_name, "longalign._version:__version__").items():
+            if found != __version__:
+                raise BackendError(f"worker {worker} {_other_version(found, __version__)}")
         answers = self._ask(_describe_device, backend, facts_about, len(client.nthreads()))
         devices, memory = zip(*answers.values(), strict=True)
+        self._able = set(answers)
         self.workers = Workers(devices, min(memory))
         self.description = f"{len(answers)} of {address}"
 
@@ -95,30 +99,13 @@ class Cluster:
         """
         path = store.path.absolute()
         with store.marked() as mark:
-            able = self._ask_for_store(path, mark)
-
-            def check(worker: str) -> None:
-                self._ask_for_version([worker])
-                self._ask(_check_device, self._backend, workers=[worker])
-                self._ask_for_store(path, mark, [worker])
-
+            try:
+                able = set(self._ask(_check_store, path, mark, workers=sorted(self._able)))
+            except StoreError as error:
+                raise StoreError(f"{error} (all workers must see the store under its path)") from error
             step = partial(_sweep, path, mark, self._backend)
+            check = partial(_check_worker, __version__, path, mark, self._backend)
             yield DaskEngine(store, self._client, self._address, step, left_out, mark, emit, able, check)
-
-    def _ask_for_version(self, workers: Items[str] | None = None) -> None:
-        """Raise BackendError, naming the worker, if one has another version of longalign."""
-        # A function of the standard library: one of longalign may not exist in another version.
-        versions = self._ask(resolve_name, "longalign._version:__version__", workers=workers)
-        for worker, found in versions.items():
-            if found != __version__:
-                raise BackendError(f"worker {worker} has longalign {found}, and this is {__version__}")
-
-    def _ask_for_store(self, path: Path, mark: str, workers: Items[str] | None = None) -> set[str]:
-        """The workers that see the store. Raises StoreError, naming the worker, if one does not see it."""
-        try:
-            return set(self._ask(_check_store, path, mark, workers=workers))
-        except StoreError as error:
-            raise StoreError(f"{error} (all workers must see the store under its path)") from error
 
     def _ask(
         self, question: Callable[..., Any], *arguments: object, workers: Items[str] | None = None
@@ -145,7 +132,7 @@ class Cluster:
 class DaskEngine(SharedStoreEngine):
     """Runs one tile step on each worker. `emit` gets a `Notice` for every worker that is lost or left out.
 
-    The workers in `able` can take part. `check` raises LongalignError if another one cannot.
+    The workers in `able` take part. Each other one does once it has made the call `check` without an error.
     """
 
     def __init__(
@@ -158,11 +145,13 @@ class DaskEngine(SharedStoreEngine):
         mark: str,
         emit: Emit,
         able: set[str],
-        check: Callable[[str], None],
+        check: Callable[[], None],
     ) -> None:
         self._client, self._address, self._mark, self._emit = client, address, mark, emit
         self._tasks = _Tasks(client)
-        self._workers, self._left_out_workers, self._check = able, set[str](), check
+        self._workers, self._check = able, check
+        #: The calls of workers that are not in `_workers`; None for one that is left out.
+        self._checks: dict[str, Future[None] | None] = {}
         super().__init__(store, self._tasks, len(self._workers), step, left_out)
         self._latest: dict[str, Future[TileFinished]] = {}
         self._losses: Counter[Tile] = Counter()
@@ -197,6 +186,9 @@ class DaskEngine(SharedStoreEngine):
         before, now = self._workers, self._workers_now()
         self._workers = {one for one in now if one in before or self._is_able(one)}
         self.capacity = len(self._workers)
+        for worker in self._checks.keys() - now:  # one that comes back is asked again
+            if check := self._checks.pop(worker):
+                check.cancel()
         for worker in sorted(before - self._workers):
             if self._is_busy(worker):
                 self._emit(Notice(f"worker {worker} is lost; its tile is computed again"))
@@ -209,15 +201,18 @@ class DaskEngine(SharedStoreEngine):
             sleep(_WAIT_SECONDS)  # without an unfinished step to wait for, the caller polls without a pause
 
     def _is_able(self, worker: str) -> bool:
-        """Whether a new worker can take part. It is asked once."""
-        if worker in self._left_out_workers:
+        """Whether a new worker is known to be able to take part. It is asked, and not waited for."""
+        if worker not in self._checks:
+            self._checks[worker] = self._tasks.submit(self._check, workers=[worker])
+        check = self._checks[worker]
+        if check is None or not check.done():
             return False
-        try:
-            self._check(worker)
-        except LongalignError as error:
-            self._left_out_workers.add(worker)
-            self._emit(Notice(f"{error}; this worker is left out"))
+        if (error := check.exception()) is not None:
+            failure = error if isinstance(error, LongalignError) else _from_worker(worker, error)
+            self._emit(Notice(f"{failure}; this worker is left out"))
+            self._checks[worker] = None
             return False
+        del self._checks[worker]
         return True
 
     def _abandon(self, future: Future[TileFinished]) -> None:
@@ -317,14 +312,27 @@ def _describe_device(
     return facts_about(device, devices), int(limit * _MEMORY_SHARE)
 
 
-def _check_device(backend: str, *, dask_worker: Worker) -> None:
-    """Raise BackendError if this worker has no such device."""
-    open_device(_DeviceOf(backend, dask_worker.state.nthreads))
-
-
 def _check_store(path: Path, mark: str) -> None:
     """Raise StoreError if this worker sees no store at this path, or another one."""
     DirectoryStore.attach(path, mark)
+
+
+def _check_worker(version: str, path: Path, mark: str, backend: str) -> None:
+    """Raise LongalignError if a worker that joins a run cannot take part in it."""
+    worker = get_worker()
+    try:
+        if version != __version__:
+            raise BackendError(_other_version(__version__, version))
+        open_device(_DeviceOf(backend, worker.state.nthreads))
+        _check_store(path, mark)
+        return
+    except Exception as error:
+        failure = _from_worker(worker.address, error)
+    raise failure  # outside the handler, as in `_sweep`
+
+
+def _other_version(found: str, wanted: str) -> str:
+    return f"has longalign {found}, and this is {wanted}"
 
 
 def _sweep(path: Path, mark: str, backend: str, tile: Tile, left_out: LeftOut) -> TileFinished:
