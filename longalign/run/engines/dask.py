@@ -17,8 +17,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from collections.abc import Sequence as Items
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -82,10 +81,13 @@ class Cluster:
     def __init__(self, client: Client, address: str, backend: str, facts_about: FactsAbout) -> None:
         self._client, self._address, self._backend = client, address, backend
         # A function of the standard library: one of longalign may not exist in another version.
-        for worker, found in self._ask(resolve_name, "longalign._version:__version__").items():
+        versions = self._ask(resolve_name, "longalign._version:__version__")
+        for worker, found in versions.items():
             if found != __version__:
                 raise BackendError(f"worker {worker} {_other_version(found, __version__)}")
-        answers = self._ask(_describe_device, backend, facts_about, len(client.nthreads()))
+        answers = self._ask(_describe_device, backend, facts_about, len(versions), workers=versions)
+        if not answers:
+            raise BackendError(f"{address}: all workers are lost")
         devices, memory = zip(*answers.values(), strict=True)
         self._able = set(answers)
         self.workers = Workers(devices, min(memory))
@@ -100,7 +102,7 @@ class Cluster:
         path = store.path.absolute()
         with store.marked() as mark:
             try:
-                able = set(self._ask(_check_store, path, mark, workers=sorted(self._able)))
+                able = set(self._ask(_check_store, path, mark, workers=self._able))
             except StoreError as error:
                 raise StoreError(f"{error} (all workers must see the store under its path)") from error
             step = partial(_sweep, path, mark, self._backend)
@@ -108,14 +110,16 @@ class Cluster:
             yield DaskEngine(store, self._client, self._address, step, left_out, mark, emit, able, check)
 
     def _ask(
-        self, question: Callable[..., Any], *arguments: object, workers: Items[str] | None = None
+        self, question: Callable[..., Any], *arguments: object, workers: Iterable[str] | None = None
     ) -> dict[str, Any]:
-        """The answers of all workers, or of these, by address. Those that are lost meanwhile are left out.
+        """The answers of all workers, or of these, by address. Those that are lost are left out.
 
-        Raises the first exception of a worker, and BackendError if none has answered.
+        Raises the first exception of a worker, and BackendError if the scheduler is gone.
         """
         try:
-            answers = self._client.run(question, *arguments, workers=workers, on_error="return")
+            there = self._client.nthreads()
+            asked = list(there) if workers is None else [one for one in workers if one in there]
+            answers = self._client.run(question, *arguments, workers=asked, on_error="return")
             there = self._client.nthreads()
         except OSError as error:
             raise _scheduler_is_gone(self._address) from error
@@ -123,10 +127,7 @@ class Cluster:
             is_lost = worker not in there or isinstance(answer, CommClosedError)
             if isinstance(answer, BaseException) and not is_lost:
                 raise _from_worker(worker, answer) from answer
-        answered = {one: answer for one, answer in answers.items() if not isinstance(answer, BaseException)}
-        if not answered:
-            raise BackendError(f"{self._address}: no worker has answered: all are lost")
-        return answered
+        return {one: answer for one, answer in answers.items() if not isinstance(answer, BaseException)}
 
 
 class DaskEngine(SharedStoreEngine):
@@ -206,6 +207,9 @@ class DaskEngine(SharedStoreEngine):
             self._checks[worker] = self._tasks.submit(self._check, workers=[worker])
         check = self._checks[worker]
         if check is None or not check.done():
+            return False
+        if check.cancelled():  # with the scheduler's connection to the worker
+            del self._checks[worker]
             return False
         if (error := check.exception()) is not None:
             failure = error if isinstance(error, LongalignError) else _from_worker(worker, error)
