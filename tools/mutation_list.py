@@ -207,6 +207,13 @@ _PRUNING = (
         ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound_with_anchors",),
     ),
     Fault(
+        "cuda: two GPUs load the same machine code",
+        "longalign/backends/cuda/kernel_library.py",
+        "kernel = dispatcher(spec, device)",
+        'kernel = dispatcher(spec, "cuda:0")',
+        ("tests/backends/test_kernel_cache.py::test_each_device_loads_machine_code_of_its_own",),
+    ),
+    Fault(
         "gains: the last words of a piece are cut off at its end",
         "longalign/backends/cpu/absent_words.py",
         "piece.start : piece.stop + _WORD_BITS // bits]",
