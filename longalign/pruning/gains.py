@@ -184,7 +184,7 @@ def gains(
     the ends that the mode frees: paths of other modes may gain more.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
-    sequence, instead of for each letter of both. Anchors take up to 48 bytes each.
+    sequence, instead of for each letter of both. Each thread takes 8 MB more, and an anchor up to 48 bytes.
     The lengths must satisfy `Scoring.check_range`.
     """
     query, target = np.ascontiguousarray(query), np.ascontiguousarray(target)
