@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 
 import h5py
 import pytest
@@ -295,7 +296,9 @@ def test_a_scheduler_that_dies_ends_the_run_in_a_line(alone, tmp_path, monkeypat
 @pytest.mark.cluster
 def test_the_run_goes_on_without_a_worker_that_dies_when_it_is_asked(cluster, tmp_path, check):
     (cluster.orders / "kill-asked").touch()
-    check(run(cluster, tmp_path / "s"), tmp_path / "s")
+    events = Events()
+    check(run(cluster, tmp_path / "s", events.append), tmp_path / "s")
+    assert events.notices[0].endswith(" is lost")
     assert not (cluster.orders / "kill-asked").exists()
 
 
@@ -339,6 +342,7 @@ def test_a_worker_that_joins_and_does_not_see_the_store_is_left_out(alone, tmp_p
 @pytest.mark.cluster
 def test_a_worker_that_joins_takes_part(alone, tmp_path, check):
     alone.start_workers(1)
+    deadline = monotonic() + 60
 
     def join(event: Event) -> None:
         """Once two tiles are ready, the first worker waits in one of them for the second worker."""
@@ -347,6 +351,7 @@ def test_a_worker_that_joins_takes_part(alone, tmp_path, check):
             alone.start_workers(1)
         if len(list(alone.orders.glob("swept-*"))) == 2:
             (alone.orders / "hold").unlink(missing_ok=True)
+        assert monotonic() < deadline, "the second worker has swept nothing"
 
     check(run(alone, tmp_path / "s", join), tmp_path / "s")
     assert len(list(alone.orders.glob("swept-*"))) == 2

@@ -105,8 +105,11 @@ class Cluster:
                 able = set(self._ask(_check_store, path, mark, workers=self._able))
             except StoreError as error:
                 raise StoreError(f"{error} (all workers must see the store under its path)") from error
+            for worker in sorted(self._able - able):
+                emit(Notice(f"worker {worker} is lost"))
+            self._able = able
             step = partial(_sweep, path, mark, self._backend)
-            check = partial(_check_worker, __version__, path, mark, self._backend)
+            check = partial(_check_worker, __version__, self.workers.memory, path, mark, self._backend)
             yield DaskEngine(store, self._client, self._address, step, left_out, mark, emit, able, check)
 
     def _ask(
@@ -150,7 +153,7 @@ class DaskEngine(SharedStoreEngine):
     ) -> None:
         self._client, self._address, self._mark, self._emit = client, address, mark, emit
         self._tasks = _Tasks(client)
-        self._workers, self._check = able, check
+        self._workers, self._check, self._is_waiting = set(able), check, False
         #: The calls of workers that are not in `_workers`; None for one that is left out.
         self._checks: dict[str, Future[None] | None] = {}
         super().__init__(store, self._tasks, len(self._workers), step, left_out)
@@ -197,9 +200,10 @@ class DaskEngine(SharedStoreEngine):
             else:
                 self._emit(Notice(f"worker {worker} is lost"))
         if not self._workers:
-            if before:
+            if not self._is_waiting:
                 self._emit(Notice("no worker is left; waiting for one"))
             sleep(_WAIT_SECONDS)  # without an unfinished step to wait for, the caller polls without a pause
+        self._is_waiting = not self._workers
 
     def _is_able(self, worker: str) -> bool:
         """Whether a new worker is known to be able to take part. It is asked, and not waited for."""
@@ -208,7 +212,7 @@ class DaskEngine(SharedStoreEngine):
         check = self._checks[worker]
         if check is None or not check.done():
             return False
-        if check.cancelled():  # with the scheduler's connection to the worker
+        if check.cancelled():  # by Dask, which does so if it loses the scheduler
             del self._checks[worker]
             return False
         if (error := check.exception()) is not None:
@@ -312,8 +316,12 @@ def _describe_device(
 ) -> tuple[DeviceFacts, int]:
     """The facts about the worker's device, and its bytes of memory to plan with."""
     device = open_device(_DeviceOf(backend, dask_worker.state.nthreads))
-    limit = dask_worker.memory_manager.memory_limit or free_memory()
-    return facts_about(device, devices), int(limit * _MEMORY_SHARE)
+    return facts_about(device, devices), _memory_of(dask_worker)
+
+
+def _memory_of(worker: Worker) -> int:
+    limit = worker.memory_manager.memory_limit or free_memory()
+    return int(limit * _MEMORY_SHARE)
 
 
 def _check_store(path: Path, mark: str) -> None:
@@ -321,12 +329,17 @@ def _check_store(path: Path, mark: str) -> None:
     DirectoryStore.attach(path, mark)
 
 
-def _check_worker(version: str, path: Path, mark: str, backend: str) -> None:
-    """Raise LongalignError if a worker that joins a run cannot take part in it."""
+def _check_worker(version: str, memory: int, path: Path, mark: str, backend: str) -> None:
+    """Raise LongalignError if a worker that joins a run cannot take part in it.
+
+    The run is of this version of longalign, and its tiles were cut for workers with `memory` bytes.
+    """
     worker = get_worker()
     try:
         if version != __version__:
             raise BackendError(_other_version(__version__, version))
+        if worker.memory_manager.memory_limit and _memory_of(worker) < memory:
+            raise BackendError("has less memory than the workers with which the run began")
         open_device(_DeviceOf(backend, worker.state.nthreads))
         _check_store(path, mark)
         return
