@@ -154,7 +154,7 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     if grid.cells == 0:
         return {"tile": "none: a sequence has no letters, so nothing is swept"}
     tile = grid.tile(0, 0)
-    job = sweep_job(lattice_of(spec, problems[spec.query.strand], grid, MemoryStore(), known), tile)
+    job = sweep_job(lattice_of(spec, problems, grid, MemoryStore(), known), tile)
     cost = speed_model_of(request, using).cost(grid)
     assert cost.phase_1 is not None
     kept = grid.stored_cells * request.kept_share

@@ -230,7 +230,7 @@ class Alignment:
         """The alignment that runs of M, I and D (`Op`) make from `start` on, a cell of the DP matrix: letters
         of the query, along its strand, and of the target.
 
-        `codes` are those of both sequences (`Sequence.as_query`, `as_target`), if the caller has them.
+        `codes` are those of all letters (`Sequence.as_query`, `as_target`), if the caller has them.
         Empty runs and neighbours with the same operation are allowed. No runs make the empty alignment.
         Raises InternalError for other operations and lengths, and if the runs leave the DP matrix.
         """

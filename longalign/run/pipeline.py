@@ -154,12 +154,11 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     grid = plan(request, resources)
     sides = []
     for side in spec.sides:
-        strand = side.query.strand
-        milestones = known.milestones.get(strand) if known is not None else None
+        milestones = known.milestones.get(side.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
         most = most_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
         store = MemoryStore(spec.command == "score", most, slabs.rows_above(grid))
-        lattice = lattice_of(side, problems[strand], grid, store, known)
+        lattice = lattice_of(side, problems, grid, store, known)
         sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
     return with_next_best(run_phases(sides, resources, recorder), sides, resources, emit)
 
@@ -356,8 +355,8 @@ def _stored_side(
     emit: Emit,
 ) -> Side:
     """One strand of a run, in its store. The workers of a cluster, if there is one, sweep missing tiles."""
-    [problem] = problems_of(spec).values()
-    lattice = lattice_of(spec, problem, store.manifest.grid, store, _known_bound(store, emit), emit)
+    grid, known = store.manifest.grid, _known_bound(store, emit)
+    lattice = lattice_of(spec, problems_of(spec), grid, store, known, emit)
     backends = resources.backends
     if cluster is None:
         backends = sweepers(lattice.grid, request, resources)

@@ -5,7 +5,7 @@ A run over both strands of the query scores both, one after the other, and then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -79,15 +79,16 @@ def problems_of(spec: RunSpec) -> dict[Strand, Problem]:
 
 def lattice_of(
     spec: RunSpec,
-    problem: Problem,
+    problems: Mapping[Strand, Problem],
     grid: Grid,
     store: Store,
     known: KnownBound | None,
     emit: Emit = ignore,
 ) -> StoreLattice:
-    """The lattice of one side and its problem in its store, pruned if a bound is known."""
+    """The lattice of one side in its store, pruned if a bound is known. Its problem is among `problems`."""
+    strand = spec.query.strand
+    problem = problems[strand]
     if known is not None:
-        strand = spec.query.strand
         pruning = known.prunings.get(strand)
         if pruning is None:
             anchors = known.anchors.get(strand, NO_ANCHORS)
