@@ -56,7 +56,7 @@ _FINE_CELLS_PER_PATH_CELL, _LEAST_FINE_CHUNK = 80, 1 << 16
 _MOST_CHECKPOINT_COST = 1.01
 
 #: A tile takes at least this many seconds, and at least this share of phase 1.
-_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE = 2.5, 0.005
+_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE = 5.0, 0.005
 
 #: How many heights of tiles are tried. Every fourth one is half as high.
 _CHECKPOINT_STEPS = 33

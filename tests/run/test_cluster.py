@@ -413,7 +413,7 @@ def test_the_tiles_of_workers_depend_on_the_whole_request(tmp_path):
         raise BackendError("no scheduler")
         yield
 
-    sequence = Sequence.from_letters("x", "ACGT" * 500_000)
+    sequence = Sequence.from_letters("x", "ACGT" * 750_000)
     using = Resources([CpuBackend(1)], 8 << 30, cluster=connect)
     for start_states in ("lazy", "eager"):
         spec = RunSpec(
@@ -423,7 +423,7 @@ def test_the_tiles_of_workers_depend_on_the_whole_request(tmp_path):
             pipeline.run(spec, using)
     lazy, eager = asked
     assert eager.stored_rows < lazy.stored_rows
-    assert Request(2_000_000, 2_000_000, start_states="eager").facts_about(CpuBackend(1), 2) == eager
+    assert Request(3_000_000, 3_000_000, start_states="eager").facts_about(CpuBackend(1), 2) == eager
 
 
 @pytest.mark.parametrize(

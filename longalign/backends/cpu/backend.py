@@ -73,8 +73,8 @@ _WAIT_SECONDS = 2e-4
 #: sleeps. In a narrow band strips wait for one another all the time, and a sleep takes longer than a block.
 _POLLS = 100
 
-#: Cells of a tile for each thread, about three seconds of work.
-_TILE_CELLS = 1 << 36
+#: Cells of a tile for each thread, about five seconds of work.
+_TILE_CELLS = 1 << 37
 
 #: Tile shapes are chosen for this scoring, whatever the scoring of the run.
 _DEFAULT_SCORING = Scoring()
@@ -115,7 +115,7 @@ class CpuBackend:
     excludes_pairs = False
     cells_per_path_cell = 40
     host_bytes_per_call = 256 << 20
-    program_bytes = 288 << 20  # 128 MB, and 267 MB where kernels are compiled
+    program_bytes = 376 << 20  # 137 MB, and 392 MB where kernels are compiled
     line_bytes = 16  # while it is swept (two int32), and while it is packed and written to a file
     tile_overhead = 0.012  # a tile takes more of a processor, most of it beside the next sweep
 
@@ -202,7 +202,7 @@ class CpuBackend:
         return start_states.starts(jobs, self.threads, self._start_geometry, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """See `longalign.backends.base.Backend`: about three seconds of work, nearly square."""
+        """See `longalign.backends.base.Backend`: about five seconds of work, nearly square."""
         return shared_tile_shape(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
 
     def strip_width(self, rows: int, cols: int) -> int:

@@ -532,7 +532,7 @@ def test_how_many_tiles_a_gpu_sweeps_at_once(length, top, count):
     [
         *((8_000_000, stored, (1, 1)) for stored in (False, True)),
         *((11_900_000, False, (8, 2)), (11_900_000, True, (8, 2))),
-        *((21_600_000, False, (16, 2)), (21_600_000, True, (20, 2))),
+        *((21_600_000, False, (16, 2)), (21_600_000, True, (16, 2))),
     ],
 )
 def test_tiles_of_a_gpu_are_of_equal_size(tmp_path, length, stored, tiles):
