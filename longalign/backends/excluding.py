@@ -3,10 +3,12 @@
 Excluded pairs are those of alignments found before, so they lie along a few paths. For a back end that uses
 every pair, a rectangle is halved in both directions until a part has no excluded pair or is small. The back
 end sweeps the former parts. A plain kernel computes the cells of the latter: for a path of L letter pairs,
-about L * `_SIDE` cells. There are as many small parts without excluded pairs, of which at most two can be
-swept at a time. That suits no GPU: its kernels leave out excluded pairs themselves.
+about L * `_SIDE` cells. There are as many small parts without excluded pairs, which are swept one after the
+other. That suits no GPU: its kernels leave out excluded pairs themselves.
 
-No back end traces rectangles with excluded pairs. Small ones are traced here.
+Paths through rectangles with excluded pairs are traced here, for every back end. So are start states, for a
+back end that uses every pair. Both need memory for each cell, so the rectangles are small: `can_trace` and
+`phases.entry` see to that.
 
 With pruning, only cells of the parts without excluded pairs are left out: the gains hold there, too, as
 excluded pairs only lower what a path can gain, and a gap needs no pair.
@@ -20,7 +22,6 @@ from itertools import product
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longalign.backends.base import (
     Backend,
@@ -40,13 +41,8 @@ from longalign.model.boundary import (
     BestCell,
     Boundary,
     IntArray,
-    StartLine,
-    State,
     best_of,
-    edge_starts,
     entry_edges,
-    start_code,
-    start_parts,
 )
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.recurrence import step_back
@@ -57,10 +53,6 @@ Result = TypeVar("Result")
 
 #: The largest side of a rectangle with excluded pairs that the plain kernel computes in a sweep.
 _SIDE = 512
-
-#: The number of parts that a part halved in both directions gives. Of these, the second and the third depend
-#: only on the first.
-_QUARTERS = 4
 
 #: The most cells of a rectangle with excluded pairs that is traced: each takes 13 bytes.
 _TRACED_CELLS = 1 << 21
@@ -91,13 +83,13 @@ class _ExcludingBackend:
         )
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
-        """See `longalign.backends.base.Backend`."""
+        """See `longalign.backends.base.Backend`. With excluded pairs a cell takes 37 bytes."""
         if self._backend.excludes_pairs:
             return self._backend.starts(jobs, progress)
         return _in_order(
             jobs,
             lambda plain: self._backend.starts(plain, progress),
-            lambda job: _DividedStarts(job, self._backend, progress).run(),
+            lambda job: _starts(job, progress),
         )
 
     def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
@@ -130,25 +122,14 @@ class _Part:
     j1: int
     excluded: ExcludedPairs
 
-    def leaves(self, side: int) -> Iterator[list[_Part]]:
-        """Groups of parts without excluded pairs, or with sides up to `side`.
-
-        The parts of a group do not depend on each other, only on those of groups before.
-        """
+    def leaves(self, side: int) -> Iterator[_Part]:
+        """Parts without excluded pairs, or with sides up to `side`, each after those on which it depends."""
         if not len(self.excluded) or max(self.i1 - self.i0, self.j1 - self.j0) <= side:
-            yield [self]
+            yield self
             return
-        parts = []
         for rows, cols in product(_halves(self.i0, self.i1, side), _halves(self.j0, self.j1, side)):
             local = rows[0] - self.i0, rows[1] - self.i0, cols[0] - self.j0, cols[1] - self.j0
-            parts.append(_Part(*rows, *cols, self.excluded.within(*local)))
-        if len(parts) == _QUARTERS and not any(len(part.excluded) for part in parts[1:3]):
-            yield from parts[0].leaves(side)
-            yield parts[1:3]
-            yield from parts[3].leaves(side)
-        else:
-            for part in parts:
-                yield from part.leaves(side)
+            yield from _Part(*rows, *cols, self.excluded.within(*local)).leaves(side)
 
 
 def _halves(start: int, stop: int, side: int) -> list[tuple[int, int]]:
@@ -178,15 +159,15 @@ class _DividedSweep:
         cols = _Lines(job.top.h_at(job.cols), len(job.query))
         sinks = job.sinks or Sinks(rows, cols)
         best, left_out = BestCell(), 0
-        for parts in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
-            for part, swept in zip(parts, self.sweep([*map(self.part_job, parts)]), strict=True):
-                self.keep(part, swept, sinks)
-                best = best_of([best, swept.best.shifted(part.i0, part.j0)])
-                left_out += swept.cells_left_out
+        for part in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
+            swept = self._sweep(self._part_job(part))
+            self._keep(part, swept, sinks)
+            best = best_of([best, swept.best.shifted(part.i0, part.j0)])
+            left_out += swept.cells_left_out
         lines = ((), ()) if job.sinks else (rows.lines, cols.lines)
         return SweepResult(*lines, best, left_out)
 
-    def part_job(self, part: _Part) -> SweepJob:
+    def _part_job(self, part: _Part) -> SweepJob:
         """The sweep of a part: the rows and columns that the job asks for, followed by the part's last ones.
 
         The parts on which it depends must have been kept.
@@ -208,15 +189,14 @@ class _DividedSweep:
             pruning=self._job.pruning and self._job.pruning.within(i0, i1, j0, j1),
         )
 
-    def sweep(self, jobs: Sequence[SweepJob]) -> list[SweepResult]:
-        """Sweep parts that do not depend on each other: one with excluded pairs, or some without any."""
-        if not len(jobs[0].excluded):
-            return self._backend.sweep(jobs, self._progress)
-        [job] = jobs
-        self._progress(job.cells)
-        return [sweep_cells(job)]
+    def _sweep(self, job: SweepJob) -> SweepResult:
+        if len(job.excluded):
+            self._progress(job.cells)
+            return sweep_cells(job)
+        [swept] = self._backend.sweep([job], self._progress)
+        return swept
 
-    def keep(self, part: _Part, swept: SweepResult, sinks: Sinks) -> None:
+    def _keep(self, part: _Part, swept: SweepResult, sinks: Sinks) -> None:
         """Keep the edges of a part for those that follow, and hand the lines that the job asks for on."""
         i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
         self._corners[i1, j0] = int(self._col_h[i1])
@@ -239,76 +219,6 @@ class _DividedSweep:
         if j == 0:
             return int(self._job.left.h_at([i])[0])
         return self._corners[i, j]
-
-
-class _DividedStarts:
-    """The start states of one rectangle part by part. Sweeps give the edges of each part.
-
-    Starts count from the rectangle's corner. `_row` holds, for each column, those in the last row that is
-    computed there, and `_col`, for each row, those in the last column. `_corners` holds those of H in the
-    corners of parts.
-    """
-
-    def __init__(self, job: Rectangle, backend: Backend, progress: Progress) -> None:
-        self._whole = SweepJob(
-            *(job.query, job.target, job.scoring, job.top, job.left, job.local),
-            track_best=False,
-            excluded=job.excluded,
-        )
-        self._backend, self._progress = backend, progress
-        self._row, self._col = edge_starts(len(job.query), len(job.target))
-        self._corners: dict[tuple[int, int], int] = {}
-
-    def run(self) -> EdgeStarts:
-        whole = self._whole
-        values = _DividedSweep(whole, self._backend, no_progress)
-        nowhere = _Lines(np.empty(0, np.int32), 0)
-        for parts in _Part(0, len(whole.query), 0, len(whole.target), whole.excluded).leaves(_SIDE):
-            jobs = [*map(values.part_job, parts)]
-            for part, starts, swept in zip(parts, self._starts(jobs), values.sweep(jobs), strict=True):
-                self._keep(part, starts)
-                values.keep(part, swept, Sinks(nowhere, nowhere))
-        return EdgeStarts(
-            *(StartLine(line.h[1:].copy(), line.gap[1:].copy()) for line in (self._row, self._col))
-        )
-
-    def _starts(self, jobs: Sequence[SweepJob]) -> list[EdgeStarts]:
-        """The start states of parts, each counted from the part's corner (see `_DividedSweep.sweep`)."""
-        if not len(jobs[0].excluded):
-            return self._backend.starts(jobs, self._progress)
-        [job] = jobs
-        self._progress(job.cells)
-        return [start_states(compute_cells(job, job.top, job.left, job.local), job.local)]
-
-    def _keep(self, part: _Part, starts: EdgeStarts) -> None:
-        i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
-        corner = self._corners.get((i0, j0), start_code(i0, j0, 0))  # the corner of an edge starts at itself
-        on_top, on_left = (
-            StartLine(np.append(corner, line.h[first + 1 : last + 1]), line.gap[first : last + 1])
-            for line, first, last in ((self._row, j0, j1), (self._col, i0, i1))
-        )
-        bottom, right = (
-            StartLine(*(_continued(codes, part, on_top, on_left) for codes in (line.h, line.gap)))
-            for line in (starts.bottom, starts.right)
-        )
-        self._corners[i1, j0], self._corners[i0, j1] = int(self._col.h[i1]), int(self._row.h[j1])
-        self._corners[i1, j1] = int(bottom.h[-1])
-        self._row.h[j0 + 1 : j1 + 1], self._row.gap[j0 + 1 : j1 + 1] = bottom.h, bottom.gap
-        self._col.h[i0 + 1 : i1 + 1], self._col.gap[i0 + 1 : i1 + 1] = right.h, right.gap
-
-
-def _continued(codes: NDArray[np.int64], part: _Part, top: StartLine, left: StartLine) -> NDArray[np.int64]:
-    """Starts in a part as starts in the rectangle: a path that enters the part starts where the edge says."""
-    row, col, state = start_parts(codes)
-    # An undefined start may lie anywhere, but not outside the lines.
-    at_top, at_left = np.clip(col, 0, len(top.h) - 1), np.clip(row, 0, len(left.h) - 1)
-    on_top = np.where(state == State.H, top.h[at_top], top.gap[at_top])
-    on_left = np.where(state == State.H, left.h[at_left], left.gap[at_left])
-    inside: NDArray[np.int64] = codes + start_code(part.i0, part.j0, 0)
-    inside[row == 0] = on_top[row == 0]
-    on_left_only = (row > 0) & (col == 0)
-    inside[on_left_only] = on_left[on_left_only]
-    return inside
 
 
 def _edge(corner: int, h: IntArray, gap: IntArray) -> Boundary:
@@ -337,6 +247,12 @@ class _Lines:
         stop = start + 1 + len(h)
         self.lines[line].h[start + 1 : stop] = h
         self.lines[line].gap[start + 1 : stop] = gap
+
+
+def _starts(job: Rectangle, progress: Progress) -> EdgeStarts:
+    """The start states of a small rectangle, by the plain kernel."""
+    progress(job.cells)
+    return start_states(compute_cells(job, job.top, job.left, job.local), job.local)
 
 
 def _trace(job: TraceJob, progress: Progress) -> Runs:

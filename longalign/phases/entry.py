@@ -38,6 +38,9 @@ from longalign.phases.problem import Approach
 #: A rectangle with more cells than this, and than the square of `Backend.least_chunk`, is cut in two.
 _MOST_CELLS = 1 << 24
 
+#: The same for a rectangle with excluded pairs, if the back end uses every pair (see `backends.excluding`).
+_MOST_EXCLUDING = 1 << 21
+
 
 def entries(
     approaches: Sequence[Approach], swept: Sequence[SweepResult], backend: Backend, progress: Progress
@@ -58,8 +61,12 @@ def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress
     A call takes half of the host memory of a call: the results of sweeps may take the other half.
     """
     most, room = max(_MOST_CELLS, backend.least_chunk**2), backend.host_bytes_per_call // 2
-    large = [approach for approach in approaches if approach.rectangle.cells > most]
-    small = [approach for approach in approaches if approach.rectangle.cells <= most]
+    most_excluding = most if backend.excludes_pairs else _MOST_EXCLUDING
+    large, small = [], []
+    for approach in approaches:
+        rectangle = approach.rectangle
+        is_large = rectangle.cells > (most_excluding if len(rectangle.excluded) else most)
+        (large if is_large else small).append(approach)
     found: dict[int, Waypoint] = {}
     for group, find in ((small, _entries_of_small), (large, _entries_of_halves)):
         for call in calls_of(group, room, len(group)):

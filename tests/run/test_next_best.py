@@ -35,7 +35,7 @@ from longalign.model.boundary import BestCell
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
-from longalign.phases import changed_tiles
+from longalign.phases import changed_tiles, entry
 from longalign.run import next_best, pipeline, three_phases
 from longalign.run.outcome import Outcome, checked_alignment
 from longalign.store import DirectoryStore
@@ -53,6 +53,7 @@ CATS = Pair(*CATS_LETTERS)
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr(excluding, "_SIDE", 3)
+    monkeypatch.setattr(entry, "_MOST_EXCLUDING", 9)
 
 
 def run(
