@@ -62,11 +62,13 @@ def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress
     """
     most, room = max(_MOST_CELLS, backend.least_chunk**2), backend.host_bytes_per_call // 2
     most_excluding = most if backend.excludes_pairs else _MOST_EXCLUDING
-    large, small = [], []
-    for approach in approaches:
+
+    def is_large(approach: Approach) -> bool:
         rectangle = approach.rectangle
-        is_large = rectangle.cells > (most_excluding if len(rectangle.excluded) else most)
-        (large if is_large else small).append(approach)
+        return rectangle.cells > (most_excluding if len(rectangle.excluded) else most)
+
+    large = [approach for approach in approaches if is_large(approach)]
+    small = [approach for approach in approaches if not is_large(approach)]
     found: dict[int, Waypoint] = {}
     for group, find in ((small, _entries_of_small), (large, _entries_of_halves)):
         for call in calls_of(group, room, len(group)):
