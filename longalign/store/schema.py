@@ -109,14 +109,14 @@ def path_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the path. Waypoints go up or to the left, which bounds their number."""
     rows, cols = manifest.query.length, manifest.target.length
     numbers = {"i": (0, rows), "j": (0, cols), "state": _STATES, "value": _INT32}
-    return {name: DatasetSpec.up_to(rows + cols + 1, "<i8", limits) for name, limits in numbers.items()}
+    return _number_tables(rows + cols + 1, numbers)
 
 
 def left_out_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the list of tiles that were left out."""
     rows, cols = manifest.grid.shape
     numbers = {"row": (0, rows - 1), "col": (0, cols - 1)}
-    return {name: DatasetSpec.up_to(rows * cols, "<i8", limits) for name, limits in numbers.items()}
+    return _number_tables(rows * cols, numbers)
 
 
 def seeds_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
@@ -124,7 +124,7 @@ def seeds_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     rows, cols = manifest.query.length, manifest.target.length
     pairs = min(rows, cols)
     numbers = {"row": (0, rows), "col": (0, cols), "length": (1, max(1, pairs))}
-    return {name: DatasetSpec.up_to(pairs, "<i8", limits) for name, limits in numbers.items()}
+    return _number_tables(pairs, numbers)
 
 
 def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
@@ -137,7 +137,7 @@ def next_best_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the next best alignments, one number for each. No two end in the same cell."""
     rows, cols = manifest.query.length, manifest.target.length
     numbers = {"i": (0, rows), "j": (0, cols), "value": (1, _INT32[1]), "runs": (1, rows + cols)}
-    return {name: DatasetSpec.up_to(rows * cols, "<i8", limits) for name, limits in numbers.items()}
+    return _number_tables(rows * cols, numbers)
 
 
 def next_best_run_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
@@ -147,6 +147,11 @@ def next_best_run_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """
     rows, cols = manifest.query.length, manifest.target.length
     return _run_tables(3 * rows * cols, rows + cols)
+
+
+def _number_tables(most: int, limits: Mapping[str, tuple[int, int]]) -> dict[str, DatasetSpec]:
+    """Datasets of at most `most` int64 each, with the least and the largest number of each."""
+    return {name: DatasetSpec.up_to(most, "<i8", of_one) for name, of_one in limits.items()}
 
 
 def _run_tables(most: int, longest: int) -> dict[str, DatasetSpec]:

@@ -153,24 +153,24 @@ def load_shared(typing_context: Any, array: Any, address: Any) -> Any:
     return array.dtype(array, types.int32), generate
 
 
-def _load_shared_words(count: int) -> Any:
-    pointer_type = ir.PointerType(ir.VectorType(_I32, count), 3)
-
+def _load_neighbours(count: int) -> Any:
     def load(typing_context: Any, array: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            words = builder.load(builder.inttoptr(args[1], pointer_type), align=4 * count)
+            vector = ir.VectorType(context.get_data_type(array.dtype), count)
+            words = builder.load(builder.inttoptr(args[1], ir.PointerType(vector, 3)), align=4 * count)
             found = [builder.extract_element(words, ir.Constant(_I32, k)) for k in range(count)]
             return context.make_tuple(builder, signature.return_type, found)
 
-        return types.containers.UniTuple(types.int32, count)(array, types.int32), generate
+        return types.containers.UniTuple(array.dtype, count)(array, types.int32), generate
 
     return intrinsic(load)
 
 
-#: `load_shared_single(array, address)`, `load_shared_quad`: one or four neighbouring int32 of shared memory,
-#: as a tuple, by one instruction. The address is a multiple of 4 or 16.
-load_shared_single = _load_shared_words(1)
-load_shared_quad = _load_shared_words(4)
+#: `load_shared_single(array, address)`, `load_shared_two`, `load_shared_quad`: one, two or four neighbouring
+#: elements of shared memory, as a tuple, by one instruction. The address is a multiple of 4, 8 or 16.
+load_shared_single = _load_neighbours(1)
+load_shared_two = _load_neighbours(2)
+load_shared_quad = _load_neighbours(4)
 
 
 @intrinsic
@@ -183,20 +183,6 @@ def store_shared(typing_context: Any, array: Any, address: Any, value: Any) -> A
         return context.get_dummy_value()
 
     return types.void(array, types.int32, array.dtype), generate
-
-
-@intrinsic
-def load_shared_two(typing_context: Any, array: Any, address: Any) -> Any:
-    """Two neighbouring elements of shared memory, as a tuple. The address is a multiple of 8."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        element = context.get_data_type(signature.args[0].dtype)
-        pointer = builder.inttoptr(args[1], ir.PointerType(ir.VectorType(element, 2), 3))
-        both = builder.load(pointer, align=8)
-        found = [builder.extract_element(both, ir.Constant(_I32, k)) for k in range(2)]
-        return context.make_tuple(builder, signature.return_type, found)
-
-    return types.containers.UniTuple(array.dtype, 2)(array, types.int32), generate
 
 
 @intrinsic
