@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import shutil
@@ -17,6 +18,9 @@ from longalign.errors import InputError
 
 STDOUT = "-"
 
+#: The most links that a path may follow, as on Linux.
+_MOST_LINKS = 40
+
 #: Errors of a write that are faults of the disk: it is full, broken or read-only.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE}
 
@@ -26,8 +30,9 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """A text stream (UTF-8) into a file that gets its name only when the block ends without an error.
 
     Until then the text is in a temporary file in the same directory. After an error the temporary file is
-    removed, and a file that had the name before is unchanged. Devices and pipes are written directly. "-" is
-    stdout, which is flushed and stays open; a closed pipe raises BrokenPipeError.
+    removed, and a file that had the name before is unchanged. Devices and pipes are written directly. So are
+    descriptors of this process (/dev/stdout, /dev/fd/3): the text goes where the next of another writer would
+    go, and they stay open. So does stdout, "-", which is flushed. A closed pipe raises BrokenPipeError.
 
     Raises InputError, with the path, if the file cannot be created or the disk is full.
     """
@@ -37,8 +42,12 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         return
     target, temporary = _places(path)
     try:
-        direct = _is_device(target)
-        file = _open_text(target, "w") if direct else _create_beside(target, temporary)
+        descriptor = _descriptor(path)
+        direct = descriptor is not None or _is_device(target)
+        if descriptor is not None:
+            file = os.fdopen(_duplicate(descriptor), "w", encoding="utf-8", newline="\n")
+        else:
+            file = _open_text(target, "w") if direct else _create_beside(target, temporary)
     except OSError as error:
         raise _cannot_write(path, error) from error
     try:
@@ -96,7 +105,10 @@ def check_output(path: str | os.PathLike[str]) -> None:
         return
     target, temporary = _places(path)
     try:
-        if not _is_device(target):
+        descriptor = _descriptor(path)
+        if descriptor is not None:
+            os.close(_duplicate(descriptor))
+        elif not _is_device(target):
             _create_beside(target, temporary).close()
             temporary.unlink()
     except OSError as error:
@@ -110,6 +122,29 @@ def _places(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     except OSError as error:  # the working directory is gone
         raise _cannot_write(path, error) from error
     return target, target.parent / f".longalign-{secrets.token_hex(8)}.tmp"
+
+
+def _descriptor(path: str | os.PathLike[str]) -> int | None:
+    """The number of the descriptor of this process that a path such as /dev/stdout or /dev/fd/3 names.
+
+    The file behind it must not be replaced: others write to the same descriptor.
+    """
+    own = {os.path.realpath(folder) for folder in ("/proc/self/fd", "/dev/fd")}
+    place = Path(path)
+    for _ in range(_MOST_LINKS):
+        if place.name.isdecimal() and os.path.realpath(place.parent) in own:
+            return int(place.name)
+        if not place.is_symlink():
+            break
+        place = place.parent / place.readlink()
+    return None
+
+
+def _duplicate(descriptor: int) -> int:
+    """The same descriptor under another number, so that closing it leaves the other one open."""
+    if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise OSError(errno.EBADF, "it is open for reading only")
+    return os.dup(descriptor)
 
 
 def _is_device(target: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from longalign.errors import InputError
-from longalign.formats.output import open_output
+from longalign.formats.output import check_output, open_output
 
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
@@ -92,6 +92,40 @@ def test_devices_and_stdout_are_written_directly(capsys: pytest.CaptureFixture[s
     with open_output("-") as file:
         file.write("here\n")
     assert capsys.readouterr().out == "here\n"
+
+
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "link"])
+def test_a_descriptor_is_written_where_the_next_text_goes(tmp_path: Path, name: str) -> None:
+    """As a shell has it that runs several commands with one output, such as /dev/stdout."""
+    file = tmp_path / "all.paf"
+    shared = os.open(file, os.O_WRONLY | os.O_CREAT)
+    link = tmp_path / "link"
+    link.symlink_to(f"/dev/fd/{shared}")
+    path = link if name == "link" else name.format(shared)
+    for line in (b"first\n", b"last\n"):
+        os.write(shared, line)
+        check_output(path)
+        with open_output(path) as output:
+            output.write(f"after {line.decode()}")
+    os.close(shared)
+    assert file.read_text() == "first\nafter first\nlast\nafter last\n"
+    assert {*tmp_path.iterdir()} == {file, link}
+
+
+def test_a_pipe_behind_a_descriptor_is_written(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    with open_output(f"/dev/fd/{write}") as output:
+        output.write("x\n")
+    os.close(write)
+    assert os.read(read, 10) == b"x\n"
+    for path, why in [
+        (f"/dev/fd/{read}", "it is open for reading only"),
+        (f"/dev/fd/{write}", "bad file descriptor"),
+    ]:
+        with pytest.raises(InputError) as caught:
+            check_output(path)
+        assert str(caught.value) == f"{path}: cannot be written: {why}"
+    os.close(read)
 
 
 def test_stdout_takes_every_text_and_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
