@@ -343,7 +343,8 @@ def trace(
 
     Phase 1 is not repeated, and the tile of that cell must be finished. The alignment starts where the mode
     lets it start. A sequence that the mode aligns to its end is cut at the cell: in global mode, the first
-    `i` query letters are aligned with the first `j` target letters. If the store is of the minus strand,
+    `i` query letters are aligned with the first `j` target letters. Coordinates and coverage are those of the
+    cut sequence, which begins at letter `offset` of its record. If the store is of the minus strand,
     query letters count from the query's end; a run over both strands has a store of each, `store/plus` and
     `store/minus`. Raises UsageError for a cell outside the matrix; StoreError if the store was made without
     `start_states="eager"` or lacks the tile; InputError if no local alignment ends there; BackendError if a

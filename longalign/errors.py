@@ -17,6 +17,10 @@ class StoreError(LongalignError):
     """A store is locked, full, damaged, of another version, or belongs to other input or another scoring."""
 
 
+class OtherRun(StoreError):
+    """A store is sound, but of other input, another scoring or other options than what is asked for now."""
+
+
 class UsageError(LongalignError):
     """Options or arguments contradict each other, or ask for what is not possible."""
 

@@ -63,7 +63,8 @@ SIGTERM.
 _PAIRS_HELP = """\
 Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one
 pair after the other, into one output; --json then writes a list. A record that cannot be aligned is reported
-and left out, and the exit code is 1. With --store, DIR holds a store for each pair.
+and left out, and the exit code is 1. With --store, DIR holds a store for each pair; a pair whose records have
+changed since then is left out as well.
 """
 _PRESETS_HELP = f"""
 Presets, with the cost of a gap in both conventions:
@@ -182,7 +183,7 @@ def _add_pairs(parser: argparse.ArgumentParser) -> None:
         type=option_types.path,
         metavar="FILE",
         help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns, as NAME or "
-        "NAME:START-END; empty lines, comments (#) and a first line 'query target' are skipped",
+        "NAME:START-END; empty lines, lines that begin with #, and a first line 'query target' are skipped",
     )
     group.add_argument(
         "--strict",

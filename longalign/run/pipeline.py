@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from longalign.backends.compilation import compiles_reported
-from longalign.errors import InputError, LongalignError, StoreError, UsageError
+from longalign.errors import InputError, LongalignError, OtherRun, UsageError
 from longalign.events import Emit, Notice, ignore
 from longalign.fasta.specs import can_read_again, read_sequence
 from longalign.model.pruning import KnownBound
@@ -87,8 +87,9 @@ def run_all(
 
     Small pairs that are not stored are computed in batches, whose outcomes come together; the outcome of any
     other pair comes before the next pair begins. An error ends the iteration, with one exception: if
-    `refused` is given and a pair that is run by itself cannot be aligned (InputError, UsageError), `refused`
-    is called, and the next pair follows.
+    `refused` is given and a pair that is run by itself cannot be aligned (InputError, UsageError, and
+    OtherRun if its records have changed since its store was made), `refused` is called, and the next pair
+    follows.
     """
     for batch in batches(specs, resources):
         for spec in batch:
@@ -99,7 +100,7 @@ def run_all(
         [spec] = batch
         try:
             outcome = _run_one(spec, resources, emit, note)
-        except (InputError, UsageError) as error:
+        except (InputError, UsageError, OtherRun) as error:
             if refused is None:
                 raise
             refused(spec, error)
@@ -195,13 +196,13 @@ def _first_store(
     note: Note,
     recorder: Recorder,
 ) -> DirectoryStore:
-    """The store of the first strand, opened or made. Raises StoreError if `path` is of other strands."""
+    """The store of the first strand, opened or made. Raises OtherRun if `path` is of other strands."""
     first = spec.sides[0]
     assert first.store is not None
     if is_store(first.store):
         return DirectoryStore.open(first.store)
     if spec.strand != "both" and holds_both_strands(path):
-        raise StoreError(f"{path}: the store belongs to another run: it is of both strands, not of one")
+        raise OtherRun(f"{path}: the store belongs to another run: it is of both strands, not of one")
     known = _find_bound(spec, problems_of(spec), resources, recorder, cluster)
     request = Request.of(spec, cluster.workers if cluster else None, known)
     grid = plan(request, resources, recorder)
@@ -216,7 +217,7 @@ def _accepted(
 ) -> tuple[DirectoryStore, ...]:
     """The stores of all strands, each open and with sound copies of the sequences. `first` is open already.
 
-    Raises StoreError, naming the field, if one belongs to another run. A run that was stopped before it had
+    Raises OtherRun, naming the field, if one belongs to another run. A run that was stopped before it had
     made its second store makes it now, cut like the first, but without anchors.
     """
     stores = [first]

@@ -15,7 +15,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from longalign.errors import StoreError
+from longalign.errors import OtherRun, StoreError
 from longalign.model.strand import STRANDS_OF, Strand
 from longalign.store.files import final_name, kind_of
 
@@ -94,7 +94,7 @@ def make_strand_folders(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if is_store(path):
-            raise StoreError(f"{path}: the store belongs to another run: it is of one strand, not of both")
+            raise OtherRun(f"{path}: the store belongs to another run: it is of one strand, not of both")
         if others := sorted({*os.listdir(path)} - {*STRANDS_OF["both"]}):  # noqa: PTH208 - names only
             raise StoreError(f"{path}: neither empty nor a store: it holds {others[0]}")
         for strand in STRANDS_OF["both"]:

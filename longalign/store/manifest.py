@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from longalign.errors import InputError, StoreError
+from longalign.errors import InputError, OtherRun, StoreError
 from longalign.fasta.specs import with_absolute_path
 from longalign.model.geometry import Grid
 from longalign.model.json_fields import Fields, shown
@@ -235,7 +235,7 @@ class Manifest:
             raise StoreError(f"{path.parent}: not a store: {_why_not_read(path, error)}") from error
 
     def refuse_other(self, store: Path, asked: Manifest) -> None:
-        """Raise StoreError, naming every field that differs, if the run `asked` is not this one."""
+        """Raise OtherRun, naming every field that differs, if the run `asked` is not this one."""
         pairs = [
             ("strand", self.strand, asked.strand),
             ("mode", self.mode, asked.mode),
@@ -253,7 +253,7 @@ class Manifest:
             if stored != given
         ]
         if differing:
-            raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
+            raise OtherRun(f"{store}: the store belongs to another run: {'; '.join(differing)}")
 
 
 def _pruning(known: KnownBound) -> dict[str, Any]:

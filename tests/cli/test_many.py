@@ -372,6 +372,19 @@ def test_a_bad_record_is_left_out_again_when_a_run_goes_on(run):
     assert found("x.paf") == first == expected()
 
 
+def test_pairs_of_a_changed_record_are_left_out(run):
+    assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")[0] == 0
+    Path("q.fa").write_text(fasta({**QUERIES, "q2": "A" + QUERIES["q2"]}))
+    code, _, err = run("resume", "s", "-q", "--backend", "cpu")
+    pairs = [(query, target) for query, target in EVERY_PAIR if query != "q2"]
+    assert (code, found("x.paf")) == (1, expected(pairs))
+    lines = err.splitlines()
+    assert [line.endswith("; left out") for line in lines] == [True, True]
+    assert all("the store belongs to another run: length of the query 'q2' of " in line for line in lines)
+    code, _, err = run("align", *FILES, "-q", "--store", "s", "--strict")
+    assert (code, err.count("\n")) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
