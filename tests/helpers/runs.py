@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +19,10 @@ from oracles import spell
 from longalign.backends.base import (
     Backend,
     Codes,
-    EdgeStarts,
     Progress,
     Rectangle,
-    Runs,
     SweepJob,
     SweepResult,
-    TraceJob,
     no_progress,
 )
 from longalign.backends.cpu import CpuBackend
@@ -58,6 +56,8 @@ class SmallTiles:
     Counts the rectangles it sweeps. It may be told to have parts.
     """
 
+    tile_overhead = 1e9  # seconds: no plan makes tiles lower than `shape`
+
     def __init__(
         self,
         shape: tuple[int, int] = (13, 17),
@@ -70,14 +70,9 @@ class SmallTiles:
         self.shape = shape
         self.leaf = leaf
         self.swept = 0
-        self.name = self.inner.name
-        self.least_chunk, self.saturating_side = self.inner.least_chunk, self.inner.saturating_side
-        self.cells_per_path_cell, self.line_bytes = self.inner.cells_per_path_cell, self.inner.line_bytes
-        self.program_bytes = self.inner.program_bytes
-        self.most_share_pruned = self.inner.most_share_pruned
-        self.most_share_stored = self.inner.most_share_stored
-        self.least_pruned, self.excludes_pairs = self.inner.least_pruned, self.inner.excludes_pairs
-        self.tile_overhead = 1e9  # seconds: no plan makes tiles lower than `shape`
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = self.inner.sweep(jobs, progress)
@@ -96,29 +91,11 @@ class SmallTiles:
     def host_bytes_per_call(self) -> int:
         return min(self.inner.host_bytes_per_call, recompute.GROUP_BYTES)
 
-    def max_boundary_cells(self) -> int:
-        return self.inner.max_boundary_cells()
-
     def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
         return rows * cols <= self.leaf
 
-    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
-        return self.inner.trace(jobs, progress)
-
-    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
-        return self.inner.starts(jobs, progress)
-
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return self.shape
-
-    def strip_width(self, rows: int, cols: int) -> int:
-        return self.inner.strip_width(rows, cols)
-
-    def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
-        return self.inner.sweep_seconds(rows, cols, scoring, local)
-
-    def describe(self) -> dict[str, str]:
-        return self.inner.describe()
 
 
 @contextmanager
