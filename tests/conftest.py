@@ -16,6 +16,7 @@ pytest.register_assert_rewrite(
     "longalign.testing.sweeps",
     "longalign.testing.start_states",
     "longalign.testing.traces",
+    "runs",
 )
 pytest_plugins = ["pytester"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -26,7 +26,7 @@ from longalign.backends.base import (
     no_progress,
 )
 from longalign.backends.cpu import CpuBackend
-from longalign.events import Advanced, Emit, Event, TileFinished, ignore
+from longalign.events import Advanced, Emit, Event, Notice, PhaseStarted, TileFinished, ignore
 from longalign.model import geometry
 from longalign.model.alignment import Alignment, Op, format_cigar, split_matches
 from longalign.model.boundary import BestCell, State, Waypoint, best_of, entry_edges, local_edges
@@ -39,7 +39,7 @@ from longalign.phases import recompute
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine, run_tiles, sweep_tile
-from longalign.run import pipeline
+from longalign.run import pipeline, three_phases
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
@@ -111,6 +111,15 @@ def small_geometry(chunk: int = 5, group: int = 256 << 20) -> Iterator[None]:
 def using(*backends: Backend) -> Resources:
     """All the memory and all the lattice one may want."""
     return Resources(backends or [SmallTiles()], memory=1 << 40, store_budget=1 << 40)
+
+
+def run_in_small_steps(spec: RunSpec, emit: Emit = ignore, backend: Backend | None = None) -> Outcome:
+    """A run in tiles of 24 x 24 letters. Its path passes through many chunks, in several groups of segments,
+    and is stored after every step."""
+    with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
+        patch.setattr(recompute, "GROUP_SEGMENTS", 2)
+        return pipeline.run(spec, using(SmallTiles((24, 24), backend, leaf=60)), emit)
 
 
 @dataclass(frozen=True)
@@ -354,11 +363,53 @@ class Interrupts:
 
 
 def tiles_in(store: Path) -> int:
-    return len(list((store / "tiles").glob("r*.h5")))
+    """The number of tiles that are stored, of both strands if there are two."""
+    return len(list(store.rglob("tiles/r*.h5")))
 
 
 def swept(events: list[Event]) -> int:
     return sum(isinstance(event, TileFinished) for event in events)
+
+
+def notices(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Notice)]
+
+
+#: Begins or goes on with a run with this store and back end.
+StoredRun = Callable[[Path, Emit, Backend | None], Outcome]
+
+
+def stop_everywhere(
+    run: StoredRun, folder: Path, answer: object, tiles: int, moments: Iterable[int] = range(1000)
+) -> Iterator[tuple[str | None, int]]:
+    """Check that a run that is stopped at one of these events loses nothing. It has so many `tiles`.
+
+    Another back end continues after every other stop. Yields the phases that were stopped, and how many tiles
+    they had swept.
+    """
+    for at in moments:
+        store, first, again = folder / str(at), Interrupts(at), list[Event]()
+        try:
+            run(store, first, None)
+        except KeyboardInterrupt:
+            pass
+        else:
+            return
+        there = tiles_in(store)
+        assert result(run(store, again.append, CPU if at % 2 else None)) == answer, at
+        assert swept(again) == tiles - there, at
+        assert there >= swept(first.events), at
+        assert not notices(again), at
+        started = [event.name for event in first.events if isinstance(event, PhaseStarted)]
+        yield started[-1] if started else None, swept(first.events)
+
+
+def stop_again_and_again(run: StoredRun, store: Path) -> Outcome:
+    """Each stop comes a little later, so every step is interrupted once, and finishes eventually."""
+    for at in range(5, 1000):
+        with suppress(KeyboardInterrupt):
+            return run(store, Interrupts(at), None)
+    raise AssertionError("the run does not finish")
 
 
 def whole_sweep(problem: Problem, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:

@@ -24,11 +24,14 @@ from runs import (
     SmallTiles,
     found_path,
     geometries,
+    notices,
     problems,
     result,
     run_all,
+    run_in_small_steps,
     score_columns,
     small_geometry,
+    stop_everywhere,
     swept,
     swept_lattice,
     tiles_in,
@@ -39,7 +42,6 @@ from small_tile_runs import align, finish, start
 
 from longalign.cli import main
 from longalign.errors import InputError, StoreError, UsageError
-from longalign.events import Notice, PhaseStarted
 from longalign.model.boundary import StartLine, State, Waypoint, start_code
 from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
 from longalign.model.scoring import Scoring
@@ -47,7 +49,7 @@ from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.phases.walk import walk
-from longalign.run import pipeline, three_phases
+from longalign.run import pipeline
 from longalign.run.engines.local import LocalEngine
 from longalign.run.engines.shared_store import SharedStoreEngine, sweep_stored_tile
 from longalign.run.planner import plan
@@ -133,12 +135,8 @@ def finished(tmp_path_factory) -> Path:
 
 
 def small_eager(store, emit=lambda _: None, backend=None, command="align"):
-    """A run of 3 x 3 tiles whose path passes through many chunks, in several groups of segments."""
-    with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
-        patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
-        resources = using(SmallTiles((24, 24), backend, leaf=60))
-        return REPEATED.run(resources, store, emit, command, start_states="eager")
+    """A run of 3 x 3 tiles."""
+    return run_in_small_steps(REPEATED.spec(store, command, "eager"), emit, backend)
 
 
 @pytest.mark.parametrize("cell", [(0, 5), (5, 0), (62, 5), (5, 57), (10**8, 1)])
@@ -195,26 +193,19 @@ def test_a_store_of_one_kind_is_not_gone_on_with_as_the_other(finished):
     "moments", [(3, 6, 7), pytest.param(range(1, 1000), marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished, moments):
-    """Another back end continues after every other stop, and a run for the score becomes an alignment."""
+    """A run for the score becomes an alignment."""
     answer = result(small_eager(finished))
-    phases = set()
     scored = tmp_path / "scored"
     small_eager(scored, command="score")
-    for at in moments:
-        store, first, again = tmp_path / str(at), Interrupts(at), []
-        shutil.copytree(scored, store)
-        try:
-            small_eager(store, first)
-        except KeyboardInterrupt:
-            pass
-        else:
-            break
-        started = [event.name for event in first.events if isinstance(event, PhaseStarted)]
-        phases.add(started[-1] if started else None)
-        assert result(small_eager(store, again.append, CPU if at % 2 else None)) == answer, at
-        assert swept(again) == 0
-        assert not [event for event in again if isinstance(event, Notice)]
-    assert {"stitch", "recompute"} <= phases
+
+    def run(store, emit, backend):
+        if not store.exists():
+            shutil.copytree(scored, store)
+        return small_eager(store, emit, backend)
+
+    stops = list(stop_everywhere(run, tmp_path, answer, TILES, moments))
+    assert {"stitch", "recompute"} <= {phase for phase, _ in stops}
+    assert not any(count for _, count in stops)
 
 
 @pytest.mark.parametrize("at", [2, 8, 14])
@@ -250,7 +241,7 @@ def test_damaged_start_states_are_noticed_and_computed_again(tmp_path, finished,
         file.write_bytes(image)
     assert result(small_eager(store, events.append)) == result(small_eager(finished))
     assert swept(events) == 1
-    [notice] = [event.text for event in events if isinstance(event, Notice)]
+    [notice] = notices(events)
     assert str(file) in notice
 
 

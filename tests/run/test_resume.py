@@ -28,9 +28,13 @@ from runs import (
     Interrupts,
     SmallTiles,
     geometries,
+    notices,
     problems,
     result,
+    run_in_small_steps,
     small_geometry,
+    stop_again_and_again,
+    stop_everywhere,
     swept,
     tiles_in,
     using,
@@ -38,9 +42,8 @@ from runs import (
 from small_tile_runs import align, command, finish, start
 
 import longalign
-from longalign.backends.cpu import CpuBackend
 from longalign.errors import StoreError, UsageError
-from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
+from longalign.events import Emit, Event, PhaseFinished, TileFinished, ignore
 from longalign.fasta import read_sequence
 from longalign.run import pipeline, three_phases
 from longalign.run.outcome import Outcome
@@ -52,11 +55,8 @@ TILES, LAST_TILE = 3 * 3, (2, 2)
 
 
 def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> Outcome:
-    """A run of 3 x 3 tiles whose path passes through many chunks, in several groups of segments."""
-    with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
-        patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
-        return REPEATED.run(using(SmallTiles((24, 24), backend, leaf=60)), store, emit)
+    """A run of 3 x 3 tiles."""
+    return run_in_small_steps(REPEATED.spec(store), emit, backend)
 
 
 def test_a_store_of_an_earlier_version_is_continued(tmp_path):
@@ -88,45 +88,17 @@ def answer() -> tuple[object, ...]:
     return result(outcome)
 
 
-def notices(events: list[Event]) -> list[str]:
-    return [event.text for event in events if isinstance(event, Notice)]
-
-
 # --- in this process
 
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_event_loses_nothing(tmp_path, answer):
-    """Another back end continues after every other stop."""
-    phases_interrupted = set()
-    for at in range(1000):
-        store = tmp_path / str(at)
-        first = Interrupts(at)
-        try:
-            small_run(store, first)
-        except KeyboardInterrupt:
-            pass
-        else:
-            break
-        started = [event.name for event in first.events if isinstance(event, PhaseStarted)]
-        phases_interrupted.add(started[-1] if started else None)
-        there, again = tiles_in(store), []
-        outcome = small_run(store, again.append, CpuBackend(2) if at % 2 else None)
-        assert result(outcome) == answer, at
-        assert swept(again) == TILES - there, at
-        assert there >= swept(first.events)
-        assert not notices(again)
-    assert phases_interrupted == {None, "score", "stitch", "recompute"}
+    phases = {phase for phase, _ in stop_everywhere(small_run, tmp_path, answer, TILES)}
+    assert phases == {None, "score", "stitch", "recompute"}
 
 
 def test_interrupts_again_and_again_end_in_the_answer(tmp_path, answer):
-    """Each stop comes a little later, so every step is interrupted once, and finishes eventually."""
-    outcome = None
-    for at in range(5, 1000):
-        with suppress(KeyboardInterrupt):
-            outcome = small_run(tmp_path, Interrupts(at))
-            break
-    assert result(outcome) == answer
+    assert result(stop_again_and_again(small_run, tmp_path)) == answer
 
 
 @share_of_examples(0.3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,27 +15,29 @@ from runs import (
     PAIR,
     REPEATED,
     Geometry,
-    Interrupts,
     Pair,
     SmallTiles,
     geometries,
     modes,
+    notices,
     result,
+    run_in_small_steps,
     small_geometry,
+    stop_again_and_again,
+    stop_everywhere,
     swept,
     tiles_in,
     using,
 )
 
-from longalign.backends.cpu import CpuBackend
 from longalign.errors import StoreError, UsageError
-from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
+from longalign.events import Advanced, Emit, Event, PhaseFinished, PhaseStarted, ignore
 from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.strand import Strand, StrandChoice
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.run import pipeline, three_phases
+from longalign.run import pipeline
 from longalign.run.host_memory import fixed_bytes
 from longalign.run.outcome import Outcome
 from longalign.run.planner import Request, plan
@@ -169,12 +170,8 @@ TILES = 2 * 3 * 3
 
 
 def small_run(store: Path | None, emit: Emit = ignore, backend: object = None) -> Outcome:
-    """A run of 3 x 3 tiles on each strand; the path passes through several groups of segments."""
-    with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
-        patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
-        resources = using(SmallTiles((24, 24), backend, leaf=60))
-        return pipeline.run(on_strand(REVERSED, "both", store), resources, emit)
+    """A run of 3 x 3 tiles on each strand."""
+    return run_in_small_steps(on_strand(REVERSED, "both", store), emit, backend)
 
 
 @pytest.fixture(scope="module")
@@ -182,10 +179,6 @@ def answer() -> tuple[object, ...]:
     outcome = small_run(None)
     assert outcome.spec.query.strand == "minus"
     return result(outcome)
-
-
-def tiles_of_both(store: Path) -> int:
-    return tiles_in(store / "plus") + tiles_in(store / "minus")
 
 
 def test_both_strands_are_scored_in_one_phase_and_one_is_aligned(tmp_path: Path, answer: object) -> None:
@@ -198,7 +191,7 @@ def test_both_strands_are_scored_in_one_phase_and_one_is_aligned(tmp_path: Path,
     assert (list(finished), finished["score"]) == (["score", "stitch", "recompute"], cells)
     ends_phase_1 = next(k for k, event in enumerate(events) if isinstance(event, PhaseFinished))
     assert sum(event.cells for event in events[:ends_phase_1] if isinstance(event, Advanced)) == cells
-    assert swept(events) == tiles_of_both(tmp_path / "both") == TILES
+    assert swept(events) == tiles_in(tmp_path / "both") == TILES
     assert not (tmp_path / "both/plus/path.h5").exists()
     assert (tmp_path / "both/minus/path.h5").exists()
 
@@ -219,31 +212,13 @@ def test_a_plan_counts_both_strands(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_event_loses_nothing(tmp_path: Path, answer: object) -> None:
-    interrupted = set()
-    for at in range(1000):
-        store, first = tmp_path / str(at), Interrupts(at)
-        try:
-            small_run(store, first)
-        except KeyboardInterrupt:
-            pass
-        else:
-            break
-        started = [event.name for event in first.events if isinstance(event, PhaseStarted)]
-        interrupted.add((started[-1] if started else None, swept(first.events) > TILES // 2))
-        there, again = tiles_of_both(store), list[Event]()
-        assert result(small_run(store, again.append, CpuBackend(2) if at % 2 else None)) == answer, at
-        assert swept(again) == TILES - there, at
-        assert not [event for event in again if isinstance(event, Notice)]
+    stops = stop_everywhere(small_run, tmp_path, answer, TILES)
+    interrupted = {(phase, count > TILES // 2) for phase, count in stops}
     assert interrupted >= {("score", False), ("score", True), ("stitch", True), ("recompute", True)}
 
 
 def test_interrupts_again_and_again_end_in_the_answer(tmp_path: Path, answer: object) -> None:
-    outcome = None
-    for at in range(5, 1000):
-        with suppress(KeyboardInterrupt):
-            outcome = small_run(tmp_path / "both", Interrupts(at))
-            break
-    assert result(outcome) == answer
+    assert result(stop_again_and_again(small_run, tmp_path / "both")) == answer
 
 
 @pytest.mark.parametrize("lost", ["minus", "minus/manifest.json", "minus/manifest.json minus/sequences.h5"])
@@ -271,7 +246,7 @@ def test_a_damaged_tile_of_either_strand_is_swept_again(tmp_path: Path, answer: 
         (store / strand / "tiles/r00001c00002.h5").write_bytes(b"rubbish")
         assert result(small_run(store, events.append)) == answer
         assert swept(events) == 1
-        [notice] = [event.text for event in events if isinstance(event, Notice)]
+        [notice] = notices(events)
         assert str(store / strand) in notice
 
 
