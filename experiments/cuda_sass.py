@@ -33,6 +33,7 @@ from pathlib import Path
 from hardware import save_report
 from loop_mix import ASSUMED_NAMES, MAXIMA, PURPOSES, bounds, pipe_of, purposes
 from sass import Listing, shortest_loop
+from scripts import script_parser
 
 from longalign.backends.cuda.config import LANES, KernelConfig
 
@@ -152,9 +153,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--kernels", nargs="+", default=["*"], metavar="PATTERN", help="names of kernels")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 from hardware import device_memory_used, save_report
-from scripts import genome, run_script
+from scripts import genome, run_script, script_parser
 from startup import measure_both
 
 from longalign.backends.base import Sinks, SweepJob
@@ -169,9 +169,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument("--pairs", nargs="+", choices=[*PAIRS, *MADE], default=DEFAULT_PAIRS)
     parser.add_argument("--columns", nargs="+", type=int, default=[0])

@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 
 from hardware import DeviceMemory, save_report
-from scripts import run_script
+from scripts import run_script, script_parser
 
 from longalign import read_sequence
 
@@ -67,9 +67,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument("--golden", type=Path)
     parser.add_argument("--backend", default="auto")

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from hardware import save_report
+from scripts import script_parser
 
 from longalign.formats.paf import write_paf
 from longalign.formats.verify import verify_paf
@@ -51,9 +52,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--columns", type=int, default=20_000_000)
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)

@@ -17,7 +17,6 @@ Prints every pair of scores. The exit code is 1 if two differ.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import re
 import subprocess
@@ -29,7 +28,7 @@ from pathlib import Path
 from shutil import which
 
 from hardware import save_report
-from scripts import run_script
+from scripts import run_script, script_parser
 
 import longalign
 from longalign import Scoring, SubstitutionMatrix, read_sequence
@@ -53,9 +52,7 @@ Row = dict[str, object]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

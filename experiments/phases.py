@@ -29,7 +29,7 @@ from pathlib import Path
 
 from cuda_sweep import PAIRS, Pair
 from hardware import DeviceMemory
-from scripts import genome, in_new_process, report_runs, run_script
+from scripts import genome, in_new_process, report_runs, run_script, script_parser
 
 from longalign.cli import main as longalign
 from longalign.store import DirectoryStore
@@ -48,9 +48,7 @@ def _watched(name: str, options: argparse.Namespace) -> dict[str, object]:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument("--pairs", nargs="+", choices=PAIRS, default=["chlamydia", "ecoli"])
     parser.add_argument("--backend", default="auto")

@@ -30,7 +30,7 @@ import parasail
 from cpu_sweep import diverged_pair, random_pair, spelled
 from cuda_sweep import PAIRS
 from hardware import save_report
-from scripts import genome, run_script
+from scripts import genome, run_script, script_parser
 
 import longalign
 from longalign.events import Event, PhaseFinished
@@ -66,9 +66,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--limit", type=int, help="letters of each genome; by default all")

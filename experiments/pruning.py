@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 from cpu_sweep import random_pair, spelled
-from scripts import genome, in_new_process, report_runs, run_script
+from scripts import genome, in_new_process, report_runs, run_script, script_parser
 
 from longalign.cli import main as longalign
 
@@ -82,9 +82,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument(
         "--pairs", nargs="+", choices=PAIRS, default=[name for name in PAIRS if name != SIMULATED]

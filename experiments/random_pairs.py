@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from hardware import save_report
-from scripts import run_script
+from scripts import run_script, script_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests" / "helpers"))
@@ -50,9 +50,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backend", default="cpu")

@@ -1,7 +1,8 @@
-"""Helpers of the scripts: find genomes, measure in processes of their own, end with one line on an error."""
+"""Helpers of the scripts: parse options, find genomes, measure in new processes, state errors in one line."""
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,13 @@ from hardware import save_report
 from longalign.errors import LongalignError
 
 Result = TypeVar("Result")
+
+
+def script_parser(docstring: str | None) -> argparse.ArgumentParser:
+    """A parser whose help shows the docstring of a script as it is."""
+    return argparse.ArgumentParser(
+        description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def genome(folder: Path, name: str) -> Path:

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 
 from hardware import save_report
-from scripts import run_script
+from scripts import run_script, script_parser
 
 from longalign import read_sequence
 
@@ -60,9 +60,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--threads", type=int)

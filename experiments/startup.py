@@ -10,7 +10,6 @@ done. Cold runs have an empty cache directory each, for the kernels and for the 
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 
 from hardware import save_report
+from scripts import script_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIR = [
@@ -106,9 +106,7 @@ def measure(command: str, backend: str, repeats: int) -> list[dict[str, object]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--backend", nargs="+", choices=("cpu", "cuda"), default=["cpu"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)

@@ -32,6 +32,7 @@ from attacks.base import Attack, CaseId  # noqa: E402
 from attacks.children import warm_up  # noqa: E402
 from attacks.pool import Failure, Slice, Tally, watch  # noqa: E402
 from hardware import save_report  # noqa: E402
+from scripts import script_parser  # noqa: E402
 
 #: The largest number of cases in a slice, and the distance of the first case numbers of two slices.
 _BLOCK = 1_000_000
@@ -168,9 +169,7 @@ def _repeat(case: CaseId, backend: str) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=300, help="approximate duration (default: 300)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(

@@ -10,7 +10,6 @@ if a kernel's registers on sm_90 leave a multiprocessor too few for the warps th
 
 from __future__ import annotations
 
-import argparse
 import gc
 import re
 import sys
@@ -25,6 +24,7 @@ from cubins import Kernel, compile_kernel, every_kernel, find_program, program_v
 sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments"))
 
 from hardware import save_report
+from scripts import script_parser
 
 NO_TOOLKIT = 2
 
@@ -73,9 +73,7 @@ def _number(pattern: str, report: str) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--arch", type=int, nargs="+", default=[90], help="such as 75 80 90")
     parser.add_argument("--json", type=Path, help="write the table here as well")
     parser.add_argument("--keep", type=Path, help="folder for PTX and cubins")

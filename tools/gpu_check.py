@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
 from hardware import save_report  # noqa: E402
+from scripts import script_parser  # noqa: E402
 
 _TAIL = 4_000
 
@@ -179,9 +180,7 @@ def main() -> int:
 
 def _parse() -> tuple[argparse.Namespace, list[Step]]:
     """What is asked for, and the steps to take."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", nargs="+", help="only these")

@@ -30,6 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "experiments"), str(ROOT / "tools")]
 
 from hardware import save_report  # noqa: E402
 from mutation_list import FAULTS, Fault  # noqa: E402
+from scripts import script_parser  # noqa: E402
 
 _NO_TEST_FAILED, _A_TEST_FAILED = 0, 1  # exit codes of pytest
 
@@ -174,9 +175,7 @@ def main() -> int:
 
 
 def _parse() -> tuple[argparse.Namespace, Sequence[Fault]]:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--only", nargs="+", metavar="WORD", help="faults whose names contain one of these")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time")
     parser.add_argument(
