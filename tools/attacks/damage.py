@@ -24,7 +24,7 @@ from pathlib import Path
 from attacks import forgery
 from attacks.base import Attack, CaseFailed, expect
 from attacks.children import ProcessResult
-from attacks.problems import Problem
+from attacks.problems import Problem, variants
 
 _VARIANTS = 6
 _MEMORY = 16 << 30
@@ -39,16 +39,8 @@ class Damage(Attack):
     def __init__(self, folder: Path, seed: int, backend: str) -> None:
         super().__init__(folder, seed, backend)
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-        self._problems: dict[int, Problem] = {}
-
-    def _problem(self, variant: int) -> Problem:
-        if variant not in self._problems:
-            rng = random.Random(f"damage:{self.seed}:variant:{variant}")
-            commands = "align", "align", "eager", "score"
-            problem = Problem.make(self.folder / str(variant), rng, rng.choice([150, 400]), commands)
-            assert problem.pristine
-            self._problems[variant] = problem
-        return self._problems[variant]
+        commands = "align", "align", "eager", "score"
+        self._problem = variants(f"damage:{seed}", folder, [150, 400], commands)
 
     def run(self, rng: random.Random) -> int:
         problem = self._problem(rng.randrange(_VARIANTS))

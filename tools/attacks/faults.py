@@ -16,13 +16,13 @@ from __future__ import annotations
 import random
 import re
 import signal
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from attacks import shim
 from attacks.base import Attack, CaseFailed, expect
 from attacks.children import BACKEND, DONE, INPUT, Hang, ProcessResult, run_forked
-from attacks.problems import Problem
+from attacks.problems import Problem, variants
 
 _VARIANTS = 8
 _SECONDS = 15.0
@@ -35,20 +35,14 @@ class Faults(Attack):
 
     def __init__(self, folder: Path, seed: int, backend: str) -> None:
         super().__init__(folder, seed, backend)
-        self._problem = cache(self._make)
+        commands = "align", "align", "eager", "score"
+        self._problem = variants(f"faults:{seed}", folder, [200, 600], commands)
 
     @classmethod
     def unavailable(cls, backend: str) -> str | None:
         return (
             None if shim.is_loaded() else "no C compiler for the library that makes calls fail, or not Linux"
         )
-
-    def _make(self, variant: int) -> Problem:
-        rng = random.Random(f"faults:{self.seed}:variant:{variant}")
-        commands = "align", "align", "eager", "score"
-        problem = Problem.make(self.folder / str(variant), rng, rng.choice([200, 600]), commands)
-        assert problem.expected or problem.command == "align"
-        return problem
 
     def run(self, rng: random.Random) -> int:
         problem = self._problem(rng.randrange(_VARIANTS))

@@ -38,7 +38,7 @@ from attacks.children import (
     start_real,
 )
 from attacks.damage import path_independent_fields
-from attacks.problems import Problem
+from attacks.problems import Problem, variants
 
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _VARIANTS = 12
@@ -80,19 +80,15 @@ class Kills(Attack):
         _unchanged_tiles(stamps, store, [*history, "the last resume"])
         return kills
 
-    def _problem(self, variant: int) -> tuple[Problem, float]:
-        """The problem, and the seconds that an undisturbed run of it takes."""
-        return self._made(variant)
-
     def __init__(self, folder: Path, seed: int, backend: str) -> None:
         super().__init__(folder, seed, backend)
-        self._made = cache(self._make)
-
-    def _make(self, variant: int) -> tuple[Problem, float]:
-        rng = random.Random(f"kills:{self.seed}:variant:{variant}")
         commands = "align", "align", "align", "eager", "score"
-        problem = Problem.make(self.folder / str(variant), rng, rng.choice([600, 1500, 3000]), commands)
-        assert problem.expected or problem.command == "align"
+        self._variant = variants(f"kills:{seed}", folder, [600, 1500, 3000], commands)
+        self._problem = cache(self._timed)
+
+    def _timed(self, variant: int) -> tuple[Problem, float]:
+        """The problem, and the seconds that an undisturbed run of it takes."""
+        problem = self._variant(variant)
         started = time.monotonic()
         store = self.fresh("timed") / "store"
         arguments = problem.run_arguments(store, store.parent / "out")

@@ -20,7 +20,7 @@ from pathlib import Path
 from attacks.base import Attack, CaseFailed, expect
 from attacks.children import ROOT, ProcessResult, real_command, run_real
 from attacks.damage import path_independent_fields
-from attacks.problems import Problem
+from attacks.problems import variants
 
 _VARIANTS = 4
 _CGROUP = Path("/sys/fs/cgroup")
@@ -35,13 +35,7 @@ class Limits(Attack):
 
     def __init__(self, folder: Path, seed: int, backend: str) -> None:
         super().__init__(folder, seed, backend)
-        self._problem = cache(self._make)
-
-    def _make(self, variant: int) -> Problem:
-        rng = random.Random(f"limits:{self.seed}:variant:{variant}")
-        problem = Problem.make(self.folder / str(variant), rng, 600, ("align", "align", "score"))
-        assert problem.expected or problem.command == "align"
-        return problem
+        self._problem = variants(f"limits:{seed}", folder, [600], ("align", "align", "score"))
 
     def run(self, rng: random.Random) -> int:
         problem = self._problem(rng.randrange(_VARIANTS))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import get_args
 
@@ -96,6 +96,25 @@ class Problem:
         """The output of an undisturbed run."""
         assert self.pristine
         return (self.folder / "expected").read_bytes()
+
+
+def variants(
+    name: str, folder: Path, lengths: Sequence[int], commands: Sequence[str]
+) -> Callable[[int], Problem]:
+    """The problems of an attack by their numbers, each of about one of these lengths, and made only once.
+
+    An undisturbed run of each has ended. The `name` has the seed in it.
+    """
+
+    @cache
+    def variant(number: int) -> Problem:
+        rng = random.Random(f"{name}:variant:{number}")
+        length = rng.choice(lengths) if len(lengths) > 1 else lengths[0]
+        problem = Problem.make(folder / str(number), rng, length, commands)
+        assert problem.expected or problem.command == "align"
+        return problem
+
+    return variant
 
 
 def _common(output: Path) -> list[object]:

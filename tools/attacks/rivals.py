@@ -13,12 +13,11 @@ import random
 import shutil
 import time
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from attacks.base import Attack, CaseFailed, expect
 from attacks.children import Child, run_forked
-from attacks.problems import Problem
+from attacks.problems import Problem, variants
 
 _VARIANTS = 6
 
@@ -29,15 +28,7 @@ class Rivals(Attack):
 
     def __init__(self, folder: Path, seed: int, backend: str) -> None:
         super().__init__(folder, seed, backend)
-        self._problem = cache(self._make)
-
-    def _make(self, variant: int) -> Problem:
-        rng = random.Random(f"rivals:{self.seed}:variant:{variant}")
-        problem = Problem.make(
-            self.folder / str(variant), rng, rng.choice([600, 1500]), ("align", "eager", "score")
-        )
-        assert problem.expected or problem.command == "align"
-        return problem
+        self._problem = variants(f"rivals:{seed}", folder, [600, 1500], ("align", "eager", "score"))
 
     def run(self, rng: random.Random) -> int:
         problem = self._problem(rng.randrange(_VARIANTS))
