@@ -16,11 +16,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longalign.backends.base import Backend, Progress, SweepJob, TraceJob
+from longalign.model.alphabet import Codes
+from longalign.testing.inputs import mutated
 
 T = TypeVar("T")
 Job = TypeVar("Job", SweepJob, TraceJob)
@@ -62,6 +65,17 @@ class Conformance(ABC, Generic[Job]):
     @abstractmethod
     def check(self, backend: Backend, work: Sequence[Job]) -> None:
         """Check that one call for all of `work` gives the oracle's result for each job."""
+
+    @property
+    def usual_length(self) -> int:
+        """The largest interesting length whose square is within `largest_job`."""
+        return max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
+
+    def some_pairs(self) -> list[tuple[Codes, Codes]]:
+        """A few related pairs of fixed content, whose sides are the usual length or a little longer."""
+        rng = np.random.default_rng(5)
+        query = rng.integers(0, 4, self.usual_length, np.uint8)
+        return [(query, mutated(query, self.usual_length + step, 0.1, rng)) for step in (0, 1, 5)]
 
     def test_progress_adds_up_to_the_cells(self, backend: Backend) -> None:
         work = self.some_work()

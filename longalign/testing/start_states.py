@@ -153,21 +153,13 @@ class StartConformance(Conformance[SweepJob]):
 
     # What the tests above share.
 
-    @property
-    def usual_length(self) -> int:
-        """The largest interesting length at which a square, or slightly more, is within `largest_job`."""
-        return max(length for length in self.interesting_lengths if (length + 3) ** 2 <= self.largest_job)
-
     def start_jobs(self, cells: int | None = None) -> st.SearchStrategy[SweepJob]:
         """Jobs around the back end's interesting lengths."""
         return jobs(self.interesting_lengths, cells or self.largest_job)
 
     def some_work(self) -> list[SweepJob]:
         """A few jobs of fixed content."""
-        rng = np.random.default_rng(5)
-        query = rng.integers(0, 4, self.usual_length, np.uint8)
-        targets = [mutated(query, self.usual_length + step, 0.1, rng) for step in (0, 1, 3)]
-        return [whole_matrix(query, target, Scoring(), True) for target in targets]
+        return [whole_matrix(*pair, Scoring(), True) for pair in self.some_pairs()]
 
     def compute(self, backend: Backend, work: Sequence[SweepJob], progress: Progress) -> None:
         """See `Conformance`."""

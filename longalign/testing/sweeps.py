@@ -83,6 +83,16 @@ def sweep_in_tiles(
     return SweepResult((join_parts(above),), (join_parts(right_edge),), best_of(best), left_out)
 
 
+def sweep_into_sinks(backend: Backend, job: SweepJob) -> SweepResult:
+    """The result of the job, whose boundaries the back end has put into sinks."""
+    sinks = CollectedLines(), CollectedLines()
+    [streamed] = backend.sweep([dataclasses.replace(job, sinks=Sinks(*sinks))])
+    assert streamed.rows == streamed.cols == ()
+    corners = job.left.h_at(job.rows).tolist(), job.top.h_at(job.cols).tolist()
+    rows, cols = (sink.boundaries(at) for sink, at in zip(sinks, corners, strict=True))
+    return dataclasses.replace(streamed, rows=rows, cols=cols)
+
+
 class SweepConformance(Conformance[SweepJob]):
     """The suite for `Backend.sweep`.
 
@@ -114,13 +124,8 @@ class SweepConformance(Conformance[SweepJob]):
 
     def test_what_goes_to_sinks_is_what_a_result_would_hold(self, backend: Backend) -> None:
         def check(job: SweepJob) -> None:
-            sinks = CollectedLines(), CollectedLines()
             [whole] = backend.sweep([job])
-            [streamed] = backend.sweep([dataclasses.replace(job, sinks=Sinks(*sinks))])
-            assert streamed.rows == streamed.cols == ()
-            kept = zip(sinks, (whole.rows, whole.cols), strict=True)
-            rows, cols = (sink.boundaries([line.h[0] for line in lines]) for sink, lines in kept)
-            assert_same_result(job, SweepResult(rows, cols, streamed.best), whole)
+            assert_same_result(job, sweep_into_sinks(backend, job), whole)
 
         self.for_all(self.jobs(self.largest_job // 4), check, share=0.3)
 
@@ -129,11 +134,9 @@ class SweepConformance(Conformance[SweepJob]):
 
     def test_tiles_glued_by_boundaries_equal_the_whole(self, backend: Backend) -> None:
         def check(data: st.DataObject) -> None:
-            drawn = data.draw(self.jobs())
-            job = dataclasses.replace(drawn, rows=(len(drawn.query),), cols=(len(drawn.target),))
-            cuts = [data.draw(_cuts(len(side))) for side in (job.query, job.target)]
+            job, glued = _draw_tiles(data, backend, self.jobs())
             [whole] = backend.sweep([job])
-            assert_same_result(job, sweep_in_tiles(backend, job, *cuts), whole)
+            assert_same_result(job, glued, whole)
 
         self.for_all(st.data(), check, share=0.5)
 
@@ -170,21 +173,12 @@ class SweepConformance(Conformance[SweepJob]):
         self.for_all(st.lists(any_job, min_size=2, max_size=5), check, share=0.3)
 
     def test_sinks_receive_what_pruning_leaves_out(self, backend: Backend) -> None:
-        def check(job: SweepJob) -> None:
-            sinks = CollectedLines(), CollectedLines()
-            [streamed] = backend.sweep([dataclasses.replace(job, sinks=Sinks(*sinks))])
-            corners = job.left.h_at(job.rows).tolist(), job.top.h_at(job.cols).tolist()
-            rows, cols = (sink.boundaries(at) for sink, at in zip(sinks, corners, strict=True))
-            assert_between(job, SweepResult(rows, cols, streamed.best, streamed.cells_left_out))
-
-        self.for_all(self.pruned_jobs(self.largest_job // 4), check, share=0.3)
+        some = self.pruned_jobs(self.largest_job // 4)
+        self.for_all(some, lambda job: assert_between(job, sweep_into_sinks(backend, job)), share=0.3)
 
     def test_tiles_with_pruning_glued_by_boundaries(self, backend: Backend) -> None:
         def check(data: st.DataObject) -> None:
-            drawn = data.draw(self.pruned_jobs())
-            job = dataclasses.replace(drawn, rows=(len(drawn.query),), cols=(len(drawn.target),))
-            cuts = [data.draw(_cuts(len(side))) for side in (job.query, job.target)]
-            assert_between(job, sweep_in_tiles(backend, job, *cuts))
+            assert_between(*_draw_tiles(data, backend, self.pruned_jobs()))
 
         self.for_all(st.data(), check, share=0.5)
 
@@ -213,8 +207,7 @@ class SweepConformance(Conformance[SweepJob]):
         self.for_all(with_excluded_pairs(self.pruned_jobs()), check, share=0.5)
 
     def test_a_path_through_the_corners_of_blocks_is_exact(self, backend: Backend) -> None:
-        longest = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
-        query = np.random.default_rng(3).integers(0, 4, longest, np.uint8)
+        query = np.random.default_rng(3).integers(0, 4, self.usual_length, np.uint8)
         for scoring in (Scoring(gap_open=0), Scoring()):
             job = dataclasses.replace(whole_matrix(query, query, scoring, True), of_matrix=True)
             [result] = backend.sweep([pruned_closely(job)])
@@ -229,9 +222,8 @@ class SweepConformance(Conformance[SweepJob]):
 
     @pytest.mark.parametrize("unit", ["A", "AC", "AAC", "ACGT"])
     def test_ties_among_end_cells_in_repeats(self, backend: Backend, unit: str) -> None:
-        longest = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
-        query = np.resize(encode(unit, QUERY_N), longest + 1)
-        target = np.resize(encode(unit[::-1], TARGET_N), longest + 3)
+        query = np.resize(encode(unit, QUERY_N), self.usual_length + 1)
+        target = np.resize(encode(unit[::-1], TARGET_N), self.usual_length + 3)
         free_gaps = Scoring(match=1, mismatch=-1, gap_open=0, gap_extend=0)
         shapes = [(query, target), (query, target[:5]), (query[:5], target)]
         work = [whole_matrix(*pair, s, True) for pair in shapes for s in (Scoring(), free_gaps)]
@@ -245,18 +237,14 @@ class SweepConformance(Conformance[SweepJob]):
         assert result.best == BestCell(1, 1, 2)
 
     def test_ambiguous_letters_match_nothing(self, backend: Backend) -> None:
-        length = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
-        job = whole_matrix(
-            np.full(length, QUERY_N, np.uint8), np.full(length, TARGET_N, np.uint8), Scoring(), True
-        )
-        [result] = backend.sweep([job])
+        query, target = (np.full(self.usual_length, n, np.uint8) for n in (QUERY_N, TARGET_N))
+        [result] = backend.sweep([whole_matrix(query, target, Scoring(), True)])
         assert result.best == BestCell()
         assert not result.rows[0].h.any()
 
     def test_matrices_of_all_sizes(self, backend: Backend) -> None:
-        length = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
         rng = np.random.default_rng(2)
-        work = []
+        length, work = self.usual_length, []
         for letters, local in ((2, True), (8, False), (25, True), (LARGEST_ALPHABET, False)):
             query = rng.integers(0, letters, length, np.uint8)
             target = mutated(query, length + 1, 0.1, rng, letters)
@@ -318,11 +306,7 @@ class SweepConformance(Conformance[SweepJob]):
 
     def some_work(self) -> list[SweepJob]:
         """A few jobs of fixed content."""
-        rng = np.random.default_rng(1)
-        length = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
-        query = rng.integers(0, 4, length, np.uint8)
-        targets = [mutated(query, length + step, 0.1, rng) for step in (0, 1, 5)]
-        return [whole_matrix(query, target, Scoring(), True) for target in targets]
+        return [whole_matrix(*pair, Scoring(), True) for pair in self.some_pairs()]
 
     def compute(self, backend: Backend, work: Sequence[SweepJob], progress: Progress) -> None:
         """See `Conformance`."""
@@ -334,6 +318,16 @@ class SweepConformance(Conformance[SweepJob]):
         assert len(results) == len(work)
         for job, got, want in zip(work, results, ReferenceBackend().sweep(work), strict=True):
             assert_same_result(job, got, want)
+
+
+def _draw_tiles(
+    data: st.DataObject, backend: Backend, jobs: st.SearchStrategy[SweepJob]
+) -> tuple[SweepJob, SweepResult]:
+    """One of the jobs, for its last row and column, and its result, swept in tiles."""
+    drawn = data.draw(jobs)
+    job = dataclasses.replace(drawn, rows=(len(drawn.query),), cols=(len(drawn.target),))
+    cuts = [data.draw(_cuts(len(side))) for side in (job.query, job.target)]
+    return job, sweep_in_tiles(backend, job, *cuts)
 
 
 def _cuts(length: int) -> st.SearchStrategy[list[int]]:

@@ -222,21 +222,13 @@ class TraceConformance(Conformance[TraceJob]):
 
     # What the tests above share.
 
-    @property
-    def usual_length(self) -> int:
-        """The largest interesting length whose square is within `largest_job`."""
-        return max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
-
     def trace_jobs(self, cells: int | None = None) -> st.SearchStrategy[TraceJob]:
         """Jobs around the back end's interesting lengths."""
         return trace_jobs(self.interesting_lengths, cells or self.largest_job)
 
     def some_work(self) -> list[TraceJob]:
         """A few jobs of fixed content."""
-        rng = np.random.default_rng(5)
-        query = rng.integers(0, 4, self.usual_length, np.uint8)
-        targets = [mutated(query, self.usual_length + step, 0.1, rng) for step in (0, 1, 5)]
-        return [TraceJob(query, target, Scoring(), State.H, State.H) for target in targets]
+        return [TraceJob(*pair, Scoring(), State.H, State.H) for pair in self.some_pairs()]
 
     def compute(self, backend: Backend, work: Sequence[TraceJob], progress: Progress) -> None:
         """See `Conformance`."""
