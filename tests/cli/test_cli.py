@@ -355,13 +355,14 @@ def test_an_unknown_format_is_refused_with_the_known_ones(run, command):
     assert all(name in line for name in ("--format", "paf", "tsv"))
 
 
-def test_a_resumed_run_writes_the_format_of_its_file(run, pair):
-    run("align", *pair, "-q", "--store", "s", "-o", "x.tsv")
-    written = Path("x.tsv").read_text()
-    Path("x.tsv").unlink()
+@pytest.mark.parametrize(("name", "options"), [("x.paf", []), ("x.tsv", ["--format", "tsv"])])
+def test_a_resumed_run_writes_to_its_file_in_its_format(run, pair, name, options):
+    run("align", *pair, "-q", "--store", "s", "-o", name)
+    written = Path(name).read_text()
+    Path(name).unlink()
     assert run("resume", "s", "--backend", "cpu", "-q") == (0, "", "")
-    assert Path("x.tsv").read_text() == written
-    assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-", "--format", "tsv") == (0, written, "")
+    assert Path(name).read_text() == written
+    assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-", *options) == (0, written, "")
     assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-")[1].count("\t") == 16  # PAF
 
 
@@ -411,15 +412,6 @@ def test_a_second_run_on_a_finished_store_sweeps_nothing(run, pair):
     assert (code, out) == first[:2]
     assert "tile_finished" not in err
     assert run("resume", "s", "--backend", "cpu", "-q") == first
-
-
-def test_resume_writes_where_the_run_would_have(run, pair):
-    run("align", *pair, "-q", "--store", "s", "-o", "x.paf")
-    line = Path("x.paf").read_text()
-    Path("x.paf").unlink()
-    assert run("resume", "s", "--backend", "cpu", "-q") == (0, "", "")
-    assert Path("x.paf").read_text() == line
-    assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-") == (0, line, "")
 
 
 def test_resume_writes_the_summary_where_the_run_would_have(run, pair, monkeypatch, tmp_path):
