@@ -23,6 +23,7 @@ import pytest
 from forgeries import write_manifest
 from inputs import DATA
 from oracles import spell
+from processes import QUERY, TARGET, folder, longalign  # noqa: F401 - a fixture
 from related_pairs import mutated_copy
 
 from longalign import api
@@ -37,18 +38,9 @@ from longalign.pruning import budget
 from longalign.run import bounds
 from longalign.store import DirectoryStore
 
-QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
-TARGET = "TTACGGTCATTGCAGGATCATCAGTTAGCACGGTCTTGCAGGATCAA"
+pytestmark = pytest.mark.usefixtures("folder")
+
 SCORE = 33
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """A working directory with two sequences; no option has to name a back end."""
-    monkeypatch.chdir(tmp_path)
-    Path("q.fa").write_text(f">query first\n{QUERY}\n")
-    Path("t.fa").write_text(f">target\n{TARGET}\n")
-    return tmp_path
 
 
 @pytest.fixture
@@ -68,11 +60,6 @@ def refuse(run):
 @pytest.fixture
 def pair():
     return ["q.fa", "t.fa", "--backend", "cpu"]
-
-
-def longalign(*arguments, **options):
-    command = [sys.executable, "-m", "longalign", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 # --- what comes out
@@ -795,7 +782,7 @@ def test_usage(run, arguments):
         ["devices", "--plan", "q.fa", "t.fa", "--store", ""],
     ],
 )
-def test_a_name_that_is_empty_is_a_usage_error(run, arguments, folder):
+def test_a_name_that_is_empty_is_a_usage_error(run, arguments, folder):  # noqa: F811
     before = sorted(folder.rglob("*"))
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
@@ -1037,8 +1024,7 @@ def test_an_interrupt_while_the_arguments_are_parsed(run, monkeypatch):
 def test_a_closed_pipe_is_quiet(pair):
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "longalign", "align", *pair, "-q"]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    done = longalign("align", *pair, "-q", stdout=write)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
 

@@ -28,7 +28,7 @@ PAIR = ["q.fa", "t.fa", "--backend", "cpu"]
 def folder(tmp_path, monkeypatch):
     """A working directory with two sequences."""
     monkeypatch.chdir(tmp_path)
-    Path("q.fa").write_text(f">query\n{QUERY}\n")
+    Path("q.fa").write_text(f">query first\n{QUERY}\n")
     Path("t.fa").write_text(f">target\n{TARGET}\n")
     return tmp_path
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from longalign.backends.base import TraceJob
 from longalign.model.alphabet import Codes
+from longalign.model.boundary import State
+from longalign.model.scoring import Scoring
 from longalign.testing.inputs import QUERY_N, TARGET_N, generators, mutated
+from longalign.testing.traces import TIES
 
 
 def mutated_copy(letters: int, rate: float, seed: int) -> tuple[Codes, Codes]:
@@ -14,6 +18,13 @@ def mutated_copy(letters: int, rate: float, seed: int) -> tuple[Codes, Codes]:
     rng = np.random.default_rng(seed)
     query = rng.integers(0, 4, letters, np.uint8)
     return query, mutated(query, letters, rate, rng)
+
+
+def leaf(rows: int, cols: int, scoring: Scoring = TIES) -> TraceJob:
+    """A rectangle of related letters, to be traced from H to H."""
+    rng = np.random.default_rng(rows + cols)
+    query = rng.integers(0, 4, rows, np.uint8)
+    return TraceJob(query, mutated(query, cols, 0.2, rng), scoring, State.H, State.H)
 
 
 @st.composite

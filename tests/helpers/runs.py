@@ -43,7 +43,7 @@ from longalign.run import pipeline, three_phases
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
-from longalign.store import MemoryStore, Piece
+from longalign.store import DirectoryStore, MemoryStore, Piece
 from longalign.store.base import FoundPath, NextBest
 from longalign.store.manifest import Command, StartStates
 from longalign.testing.inputs import pairs, scorings
@@ -360,6 +360,17 @@ class Interrupts:
         if len(self.events) == self.at:
             raise KeyboardInterrupt
         self.events.append(event)
+
+
+def damaging(store: Path, number: int, events: list[Event]) -> Emit:
+    """Keeps events, and damages the tile that is finished as this number, right after it was written."""
+
+    def emit(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, TileFinished) and swept(events) == number:
+            DirectoryStore.attach(store).tile_path(event.row, event.col).write_bytes(b"rubbish")
+
+    return emit
 
 
 def tiles_in(store: Path) -> int:

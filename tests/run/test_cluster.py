@@ -13,6 +13,7 @@ import h5py
 import pytest
 from dask_cluster import Cluster, cluster_in, until
 from inputs import DATA
+from runs import damaging
 from small_tile_runs import MITOCHONDRIA
 
 from longalign import api
@@ -250,13 +251,7 @@ def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_p
 def test_a_tile_damaged_on_the_way_is_swept_again(cluster, tmp_path, check):
     """Damaged before the workers that have its neighbours read it."""
     events = Events()
-
-    def damage(event: Event) -> None:
-        events.append(event)
-        if isinstance(event, TileFinished) and events.tiles == 1:
-            DirectoryStore.attach(tmp_path).tile_path(event.row, event.col).write_bytes(b"rubbish")
-
-    check(run(cluster, tmp_path, damage), tmp_path)
+    check(run(cluster, tmp_path, damaging(tmp_path, 1, events)), tmp_path)
     assert len(events.notices) == 1
     assert events.tiles == TILES + 1
 

@@ -27,6 +27,7 @@ from runs import (
     REPEATED,
     Interrupts,
     SmallTiles,
+    damaging,
     geometries,
     notices,
     problems,
@@ -177,13 +178,7 @@ def test_a_tile_damaged_while_the_run_goes_on_is_swept_again(tmp_path, answer, a
     """Damaged right after it was written, before its neighbours or the path have read it."""
     monkeypatch.setattr(pipeline, "WriteBehind", lambda store, devices: nullcontext(store))
     events: list[Event] = []
-
-    def damage(event: Event) -> None:
-        events.append(event)
-        if isinstance(event, TileFinished) and swept(events) == after:
-            DirectoryStore.attach(tmp_path).tile_path(event.row, event.col).write_bytes(b"rubbish")
-
-    assert result(small_run(tmp_path, damage)) == answer
+    assert result(small_run(tmp_path, damaging(tmp_path, after, events))) == answer
     assert swept(events) == TILES + 1
     assert len(notices(events)) == 1
 

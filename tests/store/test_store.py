@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import hashlib
 import json
 import os
 import random
@@ -24,6 +23,7 @@ import h5py
 import numpy as np
 import psutil
 import pytest
+from forgeries import write_manifest
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import NEXT_BEST, PAIR, Pair, SmallTiles, problems, small_geometry, using
@@ -923,13 +923,6 @@ def test_a_mark_tells_a_store_from_another_of_the_same_name(tmp_path):
 def rewritten(path: Path, **changes: Any) -> None:
     """A manifest with some fields changed, and the right SHA-256 for them."""
     write_manifest(path, {**json.loads((path / "manifest.json").read_text()), **changes})
-
-
-def write_manifest(path: Path, data: dict[str, Any]) -> None:
-    """A manifest of these fields, and the right SHA-256 for them."""
-    del data["sha256"]
-    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-    (path / "manifest.json").write_text(json.dumps({**data, "sha256": digest}))
 
 
 def test_a_manifest_without_the_fields_that_were_added_is_read(tmp_path):

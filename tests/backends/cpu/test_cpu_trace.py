@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from related_pairs import leaf
 
 from longalign.backends.base import TraceJob
 from longalign.backends.cpu import CpuBackend, traceback
@@ -20,12 +21,6 @@ from longalign.phases.problem import Problem, Segment
 from longalign.testing.inputs import SCORINGS, letters_of, mutated
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import FREE_GAPS, TIES, assert_same_path, has_path, path_value
-
-
-def leaf(rows: int, cols: int, scoring: Scoring = TIES) -> TraceJob:
-    rng = np.random.default_rng(rows + cols)
-    query = rng.integers(0, 4, rows, np.uint8)
-    return TraceJob(query, mutated(query, cols, 0.2, rng), scoring, State.H, State.H)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from related_pairs import leaf
 
 from longalign.backends.base import TraceJob
 from longalign.backends.cuda.backend import CudaBackend
@@ -16,9 +17,7 @@ from longalign.backends.cuda.device.directions import COLUMNS, STRIP_WIDTH
 from longalign.backends.cuda.launch import device_memory, traceback
 from longalign.model.boundary import State
 from longalign.model.scoring import Scoring
-from longalign.testing.inputs import (
-    mutated,
-)
+from longalign.testing.inputs import mutated
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import TIES, TraceConformance, assert_same_path, with_detour
 
@@ -74,12 +73,6 @@ class TestTracesInNarrowStrips(TraceConformance):
         heights = [directions.strip_rows(len(job.query), *job.diagonals) for job in work]
         assert sum(height < len(job.query) for job, height in zip(work, heights, strict=True)) > len(work) / 2
         self.check(backend, work)
-
-
-def leaf(rows: int, cols: int, scoring: Scoring) -> TraceJob:
-    rng = np.random.default_rng(rows)
-    query = rng.integers(0, 4, rows, np.uint8)
-    return TraceJob(query, mutated(query, cols, 0.2, rng), scoring, State.H, State.H)
 
 
 def test_several_launches_if_memory_is_small(monkeypatch):
