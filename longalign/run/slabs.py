@@ -25,8 +25,8 @@ _MOST_SLABS = 6
 #: sweep of one tile keeps much of a device busy.
 _WIDE_BAND = 1 << 20
 
-#: The most slabs of a wide band, unless there are more devices than this: while the host packs the boundaries
-#: of one tile, the device sweeps another. With more slabs little was gained (`slabs_cuda.json`).
+#: The most slabs of a wide band for each device: while the host packs the boundaries of one tile, the device
+#: sweeps another. With more slabs little was gained (`slabs_cuda.json`).
 _MOST_WIDE_SLABS = 2
 
 
@@ -51,7 +51,8 @@ class Slabs:
         if milestones is None or not request.is_narrow:
             return one
         is_wide = request.share * min(request.rows, request.cols) > _WIDE_BAND
-        wanted = max(_MOST_WIDE_SLABS if is_wide else _MOST_SLABS, len(resources.backends))
+        devices = len(resources.backends)
+        wanted = _MOST_WIDE_SLABS * devices if is_wide else max(_MOST_SLABS, devices)
         most = min(wanted, tiles_in_memory(grid, request, resources))
         rows = rows_to_guess(grid, milestones, most)
         tiles_at_once = most if is_wide else 1 + len(rows)

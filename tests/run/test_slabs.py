@@ -118,10 +118,9 @@ def test_two_tiles_of_a_wide_band_are_swept_at_a_time_if_no_row_can_be_guessed()
     assert (found.rows, len(found.backends)) == ((), 2)
 
 
-def test_each_of_several_devices_has_a_slab_of_a_wide_band():
-    devices = Divisible(), Divisible(), Divisible()
-    found = slabs_of(*devices, request=WIDE)
-    assert (found.rows, found.backends) == ((300, 700), devices)
+def test_each_of_several_devices_has_two_slabs_of_a_wide_band():
+    found = slabs_of(*(Divisible() for _ in range(3)), request=WIDE)
+    assert (found.rows, len(found.backends)) == ((200, 300, 500, 700, 800), 6)
 
 
 @pytest.mark.parametrize(("request_", "tiles"), [(REQUEST, 3), (WIDE, 1)])
