@@ -59,7 +59,7 @@ from longalign.backends.cpu.workspace import (
     make_lane_buffers,
 )
 from longalign.errors import BackendError
-from longalign.model.geometry import LINE_STEP, shared_tile_shape
+from longalign.model.geometry import shared_tile_shape
 from longalign.model.scoring import Scoring
 from longalign.system.threads import processors
 
@@ -206,8 +206,8 @@ class CpuBackend:
         return shared_tile_shape(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
 
     def strip_width(self, rows: int, cols: int) -> int:
-        """See `longalign.backends.base.Backend`: no columns are preferred."""
-        return LINE_STEP
+        """See `longalign.backends.base.Backend`: the columns of a group of lanes."""
+        return self._geometry.columns * self._geometry.group
 
     def _largest_tile(self, rows: int, cols: int) -> tuple[int, int]:
         cells = _TILE_CELLS * self.threads

@@ -83,19 +83,20 @@ class PreparedJobs:
 def cut_columns(cols: int, requested: Sequence[int], geometry: SweepGeometry, share: int) -> list[int]:
     """The columns at which strips end: every requested column, and more where a strip would be too wide.
 
-    The widths of strips between two requested columns differ by less than the columns of a lane. If `share`
-    threads work on the same job, the number of these strips is a multiple of `share`, unless strips would
-    then be narrower than a group of lanes.
+    Between two requested columns, strips are whole groups of lanes of the same number, but for the last one:
+    a part of a group takes as long as all of it. If `share` threads work on the same job, each of them gets
+    about as many groups, unless there are fewer groups than threads.
     """
     stops: list[int] = []
+    group = geometry.columns * geometry.group
     start = 0
     for stop in sorted({*requested, cols}):
         width = stop - start
         parts = -(-width // geometry.strip)
         shared = -(-parts // share) * share
-        if width >= shared * geometry.columns * geometry.group:
+        if width >= shared * group:
             parts = shared
-        step = -(-width // (parts * geometry.columns)) * geometry.columns
+        step = -(-width // (parts * group)) * group
         stops += [*range(start + step, stop, step), stop]
         start = stop
     return stops

@@ -31,6 +31,8 @@ from longalign.backends.cpu.worklist import cut_columns
 from longalign.errors import BackendError
 from longalign.model.boundary import BestCell, State, entry_edges, local_edges
 from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.run.planner import plan
+from longalign.run.request import Request, Resources
 from longalign.testing.conformance import edge_lengths
 from longalign.testing.inputs import matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, matrices
@@ -101,11 +103,33 @@ def test_strips_cover_the_columns_and_end_where_a_column_is_wanted(data):
     assert all(0 < width <= TINY.strip for width in widths)
 
 
-def test_threads_that_share_a_job_get_strips_of_one_width():
+@pytest.mark.parametrize(
+    ("cols", "threads", "groups"),
+    [
+        (100, 2, [1]),
+        (1023, 2, [2]),
+        (1025, 2, [2, 1]),
+        (2048, 2, [2, 2]),
+        (2049, 2, [3, 2]),
+        (5 * 2048, 2, [4, 4, 4, 4, 4]),
+        (5 * 2048, 4, [3, 3, 3, 3, 3, 3, 2]),
+    ],
+)
+def test_strips_are_whole_groups_of_lanes(cols, threads, groups):
     geometry = SweepGeometry()
-    stops = cut_columns(5 * geometry.strip, (), geometry, 2)
-    assert len(stops) == 6
-    assert len({stop - start for start, stop in pairwise([0, *stops])}) <= 2
+    group = geometry.columns * geometry.group
+    stops = cut_columns(cols, (), geometry, threads)
+    widths = [stop - start for start, stop in pairwise([0, *stops])]
+    assert [-(-width // group) for width in widths] == groups
+    assert all(width % group == 0 for width in widths[:-1])
+
+
+def test_lines_of_a_lattice_lie_between_groups_of_lanes():
+    """A part of a group takes as long as all of it."""
+    cpu, geometry = CpuBackend(2), SweepGeometry()
+    grid = plan(Request(1_044_459, 1_072_950), Resources([cpu], 16 << 30))
+    assert len(grid.col_cuts) > 50
+    assert all(cut % (geometry.columns * geometry.group) == 0 for cut in grid.col_cuts[:-1])
 
 
 def test_geometry_of_broken_groups_is_refused():
