@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from isal import igzip
 from numpy.typing import NDArray
+from scripts import script_parser
 
 Letters = NDArray[np.uint8]
 
@@ -52,9 +53,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--letters", type=float, default=200e6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)

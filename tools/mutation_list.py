@@ -144,6 +144,23 @@ _CPU = (
         "max(first, 0)",
         ("tests/backends/cpu/test_cpu_trace.py",),
     ),
+    Fault(
+        "strips of lanes that are not whole groups",
+        "longalign/backends/cpu/worklist.py",
+        "step = -(-width // (parts * group)) * group",
+        "step = -(-width // parts)",
+        ("tests/backends/cpu/test_cpu_sweep.py::test_strips_are_whole_groups_of_lanes",),
+    ),
+    Fault(
+        "start states of large rectangles with excluded pairs, all cells at once",
+        "longalign/phases/entry.py",
+        "most_excluding = most if backend.excludes_pairs else _MOST_EXCLUDING",
+        "most_excluding = most",
+        (
+            "tests/run/test_next_best.py::"
+            "test_start_states_beside_excluded_pairs_are_asked_for_in_small_rectangles",
+        ),
+    ),
 )
 
 _PRUNING = (
@@ -753,6 +770,13 @@ _RUN = (
 )
 
 _FORMATS = (
+    Fault(
+        "an output file replaced although it is the one behind a descriptor",
+        "longalign/formats/output.py",
+        "return int(place.name)",
+        "return None",
+        ("tests/formats/test_output.py::test_a_descriptor_is_written_where_the_next_text_goes",),
+    ),
     Fault(
         "I and D exchanged in CIGARs",
         "longalign/model/alignment.py",

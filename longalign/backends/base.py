@@ -128,8 +128,8 @@ class SweepJob(Rectangle):
     def finds_best(self) -> bool:
         """Whether its kernel finds the best cell: also where H has the floor of 0, although not requested.
 
-        Such sweeps are rare (the value of a cell to trace, parts beside excluded pairs). They do not need
-        kernels of their own, and the 8-bit kernel of the CPU cannot do without the best cell.
+        Such sweeps are rare (the value of a cell to trace). They do not need kernels of their own, and the
+        8-bit kernel of the CPU cannot do without the best cell.
         """
         return self.local or self.track_best
 

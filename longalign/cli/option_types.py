@@ -7,6 +7,7 @@ import os
 import re
 from typing import get_args
 
+from longalign.formats.output import STDOUT, descriptor_of
 from longalign.model.mode import EndName
 from longalign.system.rationals import Number, parse_number
 from longalign.system.sizes import parse_size
@@ -48,11 +49,12 @@ def ends(text: str) -> list[str]:
 
 
 def output_file(text: str) -> str:
+    """A file to write, or "-" for stdout, whatever name of it is given."""
     if text.lower().endswith((".gz", ".bz2", ".xz", ".zst")):
         raise argparse.ArgumentTypeError(f"{text}: output is not compressed: give a name without this ending")
     if text.endswith(os.sep):
         raise argparse.ArgumentTypeError(f"{text}: output is a file, not a directory")
-    return path(text)
+    return STDOUT if descriptor_of(text) == 1 else path(text)
 
 
 def path(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -17,6 +18,10 @@ from typing import Literal, TextIO
 from longalign.errors import InputError
 
 STDOUT = "-"
+
+#: Where the descriptors of this process have names, and what these look like.
+_FOLDERS_OF_DESCRIPTORS = "/proc/self/fd", "/proc/thread-self/fd", "/dev/fd"
+_NUMBER = re.compile("0|[1-9][0-9]{0,8}")
 
 #: The most links that a path may follow, as on Linux.
 _MOST_LINKS = 40
@@ -31,8 +36,8 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
     Until then the text is in a temporary file in the same directory. After an error the temporary file is
     removed, and a file that had the name before is unchanged. Devices and pipes are written directly. So are
-    descriptors of this process (/dev/stdout, /dev/fd/3): the text goes where the next of another writer would
-    go, and they stay open. So does stdout, "-", which is flushed. A closed pipe raises BrokenPipeError.
+    descriptors of this process (/dev/fd/3), after what was written to them before; they stay open. "-" is
+    stdout, which is flushed and stays open. A closed pipe raises BrokenPipeError.
 
     Raises InputError, with the path, if the file cannot be created or the disk is full.
     """
@@ -42,7 +47,7 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         return
     target, temporary = _places(path)
     try:
-        descriptor = _descriptor(path)
+        descriptor = descriptor_of(path)
         direct = descriptor is not None or _is_device(target)
         if descriptor is not None:
             file = os.fdopen(_duplicate(descriptor), "w", encoding="utf-8", newline="\n")
@@ -105,7 +110,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
         return
     target, temporary = _places(path)
     try:
-        descriptor = _descriptor(path)
+        descriptor = descriptor_of(path)
         if descriptor is not None:
             os.close(_duplicate(descriptor))
         elif not _is_device(target):
@@ -124,19 +129,20 @@ def _places(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     return target, target.parent / f".longalign-{secrets.token_hex(8)}.tmp"
 
 
-def _descriptor(path: str | os.PathLike[str]) -> int | None:
+def descriptor_of(path: str | os.PathLike[str]) -> int | None:
     """The number of the descriptor of this process that a path such as /dev/stdout or /dev/fd/3 names.
 
     The file behind it must not be replaced: others write to the same descriptor.
     """
-    own = {os.path.realpath(folder) for folder in ("/proc/self/fd", "/dev/fd")}
+    own = {os.path.realpath(folder) for folder in _FOLDERS_OF_DESCRIPTORS}
     place = Path(path)
-    for _ in range(_MOST_LINKS):
-        if place.name.isdecimal() and os.path.realpath(place.parent) in own:
-            return int(place.name)
-        if not place.is_symlink():
-            break
-        place = place.parent / place.readlink()
+    with suppress(OSError):  # the working directory is gone
+        for _ in range(_MOST_LINKS):
+            if re.fullmatch(_NUMBER, place.name) and os.path.realpath(place.parent) in own:
+                return int(place.name)
+            if not place.is_symlink():
+                break
+            place = place.parent / place.readlink()
     return None
 
 

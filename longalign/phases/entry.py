@@ -38,8 +38,9 @@ from longalign.phases.problem import Approach
 #: A rectangle with more cells than this, and than the square of `Backend.least_chunk`, is cut in two.
 _MOST_CELLS = 1 << 24
 
-#: The same for a rectangle with excluded pairs, if the back end uses every pair (see `backends.excluding`).
-_MOST_EXCLUDING = 1 << 21
+#: So is a rectangle with excluded pairs and more cells than this, if the back end uses every pair. Start
+#: states then take 37 bytes for each cell (see `backends.excluding`).
+_MOST_EXCLUDING = 1 << 18
 
 
 def entries(

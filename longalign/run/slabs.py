@@ -54,6 +54,8 @@ class Slabs:
         devices = len(resources.backends)
         wanted = _MOST_WIDE_SLABS * devices if is_wide else max(_MOST_SLABS, devices)
         most = min(wanted, tiles_in_memory(grid, request, resources))
+        if is_wide and most > devices:
+            most -= most % devices  # each device has as many
         rows = rows_to_guess(grid, milestones, most)
         tiles_at_once = most if is_wide else 1 + len(rows)
         cells = most_boundary_cells(grid, request.mode)

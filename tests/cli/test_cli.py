@@ -401,6 +401,15 @@ def test_a_second_run_on_a_finished_store_sweeps_nothing(run, pair):
     assert run("resume", "s", "--backend", "cpu", "-q") == first
 
 
+@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"])
+def test_every_name_of_stdout_is_stdout(run, pair, name):
+    """So that alignment and summary are not mixed, whatever it is called."""
+    assert run("align", *pair, "-q", "-o", name) == run("align", *pair, "-q")
+    code, out, err = run("align", *pair, "-q", "-o", name, "--json", "-")
+    assert (code, out) == (2, "")
+    assert "alignment and summary cannot both go to stdout" in err
+
+
 def test_resume_writes_the_summary_where_the_run_would_have(run, pair, monkeypatch, tmp_path):
     run("align", *pair, "-q", "--store", "s", "--json", "x.json", "-o", "x.paf")
     score = json.loads(Path("x.json").read_text())["score"]

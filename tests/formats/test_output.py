@@ -94,7 +94,7 @@ def test_devices_and_stdout_are_written_directly(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "here\n"
 
 
-@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "link"])
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/thread-self/fd/{}", "link"])
 def test_a_descriptor_is_written_where_the_next_text_goes(tmp_path: Path, name: str) -> None:
     """As a shell has it that runs several commands with one output, such as /dev/stdout."""
     file = tmp_path / "all.paf"
@@ -168,6 +168,9 @@ def test_names_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
         (tmp_path / "none" / "x.paf", "no such file or directory"),
         (existing / "x.paf", "not a directory"),
         (tmp_path / ("x" * 300), "file name too long"),
+        ("/dev/fd/01", "no such file or directory"),
+        ("/dev/fd/\u0661", "no such file or directory"),
+        ("/dev/fd/99999999999999999999", "no such file or directory"),
     ]:
         with pytest.raises(InputError) as caught, open_output(path):
             pytest.fail("opened")

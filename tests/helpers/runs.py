@@ -393,7 +393,7 @@ StoredRun = Callable[[Path, Emit, Backend | None], Outcome]
 def stop_everywhere(
     run: StoredRun, folder: Path, answer: object, tiles: int, moments: Iterable[int] = range(1000)
 ) -> Iterator[tuple[str | None, int]]:
-    """Check that a run that is stopped at one of these events loses nothing. It has so many `tiles`.
+    """Check that a run of so many `tiles` loses nothing if it is stopped at one of these events.
 
     Another back end continues after every other stop. Yields the phases that were stopped, and how many tiles
     they had swept.

@@ -139,6 +139,22 @@ def test_repeats(pair, tile):
     check(pair, outcomes, 30)
 
 
+def test_start_states_beside_excluded_pairs_are_asked_for_in_small_rectangles(monkeypatch):
+    cells, start_states = [], excluding.start_states
+
+    def noted(computed, local):
+        found = start_states(computed, local)
+        cells.append((computed.h.shape[0] - 1) * (computed.h.shape[1] - 1))
+        lines = (found.bottom.h, found.bottom.gap, found.right.h, found.right.gap)
+        assert all(line.base is None for line in lines)  # so that they do not keep all cells
+        return found
+
+    monkeypatch.setattr(excluding, "start_states", noted)
+    monkeypatch.setattr(entry, "_MOST_EXCLUDING", 200)  # otherwise up to 750 cells
+    run(REPEATED, 10, Geometry((100, 100), 50, 12))
+    assert 100 < max(cells) <= 200
+
+
 def test_only_changed_tiles_are_swept_again(monkeypatch):
     """Two alignments far from each other: the second one's tiles keep their records."""
     swept: list[tuple[int, int]] = []

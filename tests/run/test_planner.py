@@ -314,6 +314,7 @@ def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
 
 
 def test_devices_that_share_a_matrix_have_a_column_of_tiles_each():
+    """One device has two columns here. Their number is doubled until each device has one."""
     grids = [
         plan(Request(10**6, 10**6, "score", None), Resources([CpuBackend(2)] * count, 1 << 40))
         for count in (1, 2, 4)

@@ -32,7 +32,7 @@ REQUEST = Request(SIDE, SIDE, share=0.1)
 class Divisible(ReferenceBackend):
     """Has up to `most` parts, which know whether they were asked to stream."""
 
-    streams = None
+    streams, whole = None, None
 
     def __init__(self, most=100):
         self.most = most
@@ -41,7 +41,7 @@ class Divisible(ReferenceBackend):
         count = min(most, self.most)
         parts = [Divisible() for _ in range(count)] if count > 1 else [self]
         for part in parts:
-            part.streams = streams
+            part.streams, part.whole = streams, self
         return parts
 
 
@@ -119,8 +119,17 @@ def test_two_tiles_of_a_wide_band_are_swept_at_a_time_if_no_row_can_be_guessed()
 
 
 def test_each_of_several_devices_has_two_slabs_of_a_wide_band():
-    found = slabs_of(*(Divisible() for _ in range(3)), request=WIDE)
-    assert (found.rows, len(found.backends)) == ((200, 300, 500, 700, 800), 6)
+    devices = [Divisible() for _ in range(3)]
+    found = slabs_of(*devices, request=WIDE)
+    assert found.rows == (200, 300, 500, 700, 800)
+    assert [part.whole for part in found.backends] == [device for device in devices for _ in "ab"]
+
+
+@pytest.mark.parametrize(("tiles", "slab_count"), [(1, 2), (2, 2), (3, 2), (4, 4), (9, 4)])
+def test_all_devices_have_as_many_slabs_of_a_wide_band(monkeypatch, tiles, slab_count):
+    """And no more than tiles fit in memory, but for one each."""
+    monkeypatch.setattr(slabs, "tiles_in_memory", lambda *_: tiles)
+    assert len(slabs_of(Divisible(), Divisible(), request=WIDE).backends) == slab_count
 
 
 @pytest.mark.parametrize(("request_", "tiles"), [(REQUEST, 3), (WIDE, 1)])

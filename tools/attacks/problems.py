@@ -109,7 +109,7 @@ def variants(
     @cache
     def variant(number: int) -> Problem:
         rng = random.Random(f"{name}:variant:{number}")
-        length = rng.choice(lengths) if len(lengths) > 1 else lengths[0]
+        length = rng.choice(lengths)
         problem = Problem.make(folder / str(number), rng, length, commands)
         assert problem.expected or problem.command == "align"
         return problem

@@ -74,13 +74,15 @@ def sweep_cells(job: SweepJob) -> SweepResult:
     row_h, row_e = (np.empty((len(rows), len(h)), np.int32) for _ in range(2))
     col_h, col_f = (np.empty((len(cols), len(job.query) + 1), np.int32) for _ in range(2))
     col_h[:, 0], col_f[:, 0] = h[cols], NEG_INF
-    kernel = _sweep_kernel(job.local, job.scoring.table is not None, job.track_best)
+    kernel = _sweep_kernel(job.local, job.scoring.table is not None)
     kernel(
         *_letters_and_scores(job), *(h, e, np.empty_like(e), np.empty_like(h), job.left.h, job.left.gap),
         *(rows, row_h, row_e, cols, col_h, col_f, best),
     )  # fmt: skip
     return SweepResult(
-        tuple(map(Boundary, row_h, row_e)), tuple(map(Boundary, col_h, col_f)), BestCell(*map(int, best))
+        tuple(map(Boundary, row_h, row_e)),
+        tuple(map(Boundary, col_h, col_f)),
+        BestCell(*map(int, best)) if job.track_best else BestCell(),
     )
 
 
@@ -106,7 +108,9 @@ def start_states(cells: Cells, local: bool) -> EdgeStarts:
     codes[State.H, :, 0], codes[State.F, :, 0] = left.h, left.gap
     _start_kernel()(cells.directions, cells.h, local, codes)
     h, e, f = codes
-    return EdgeStarts(StartLine(h[-1, 1:], e[-1, 1:]), StartLine(h[1:, -1], f[1:, -1]))
+    bottom, right = (h[-1, 1:], e[-1, 1:]), (h[1:, -1], f[1:, -1])
+    # Copies: slices would keep all cells in memory.
+    return EdgeStarts(*(StartLine(*(line.copy() for line in lines)) for lines in (bottom, right)))
 
 
 def _make_cell_and_inputs(local: bool, has_matrix: bool) -> tuple[Any, Any]:
@@ -159,7 +163,7 @@ def _make_cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
     return compute
 
 
-def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
+def _make_sweep_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
     cell, from_above = _make_cell_and_inputs(local, has_matrix)
     outranks: Any = inline_by_llvm(recurrence.outranks)
     zero = _number(0)
@@ -188,14 +192,13 @@ def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Calla
                 # E is part of H without F: in its place stands a value that is not higher.
                 h[j], _, f_left, _ = cell(here, here, here, _number(left - opening), f_left, extend, zero)
                 f[j], left = f_left, here
-            if track_best:
-                highest = zero
+            highest = zero
+            for j in range(1, len(h)):
+                highest = maximum(highest, h[j])
+            if highest > 0 and highest >= score:
                 for j in range(1, len(h)):
-                    highest = maximum(highest, h[j])
-                if highest > 0 and highest >= score:
-                    for j in range(1, len(h)):
-                        if h[j] == highest and outranks(highest, i, j, score, best[1], best[2]):
-                            score, best[1], best[2] = highest, i, j
+                    if h[j] == highest and outranks(highest, i, j, score, best[1], best[2]):
+                        score, best[1], best[2] = highest, i, j
             if stored_rows < len(rows) and rows[stored_rows] == i:
                 for j in range(len(h)):
                     row_h[stored_rows, j], row_e[stored_rows, j] = h[j], e[j]
@@ -216,12 +219,12 @@ def _cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
 
 
 @compiled_once
-def _sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
+def _sweep_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
     """The compiled kernel, from disk if it is there. Thread-safe."""
     line, square, indices = np.zeros(1, np.int32), np.zeros((1, 1), np.int32), np.zeros(1, np.int64)
     examples = [*_EXAMPLES, *[line] * 6, indices, square, square, indices, square, square, indices]
-    key = f"masked sweep {local=} {has_matrix=} {track_best=}"
-    return compile_entry(_make_sweep_kernel(local, has_matrix, track_best), key, examples)
+    key = f"masked sweep {local=} {has_matrix=}"
+    return compile_entry(_make_sweep_kernel(local, has_matrix), key, examples)
 
 
 def _make_start_kernel() -> Callable[..., None]:
@@ -250,12 +253,10 @@ def _start_kernel() -> Callable[..., None]:
 
 
 def kernels() -> list[Kernel]:
-    """What is compiled here. Pairs are excluded in local mode only, so no sweep without a floor looks for the
-    best cell."""
-    flags = (True, False)
-    sweeps = (kind for kind in product(flags, repeat=3) if kind[0] or not kind[2])
+    """What is compiled here."""
+    kinds = [*product((True, False), repeat=2)]
     return [
         Kernel("masked starts", _start_kernel),
-        *(Kernel(f"masked {kind}", partial(_cells_kernel, *kind)) for kind in product(flags, repeat=2)),
-        *(Kernel(f"masked sweep {kind}", partial(_sweep_kernel, *kind)) for kind in sweeps),
+        *(Kernel(f"masked {kind}", partial(_cells_kernel, *kind)) for kind in kinds),
+        *(Kernel(f"masked sweep {kind}", partial(_sweep_kernel, *kind)) for kind in kinds),
     ]
