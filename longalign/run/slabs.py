@@ -26,7 +26,7 @@ _MOST_SLABS = 6
 _WIDE_BAND = 1 << 20
 
 #: The most slabs of a wide band for each device: while the host packs the boundaries of one tile, the device
-#: sweeps another. With more slabs little was gained (`slabs_cuda.json`).
+#: sweeps another (`two_gpus_cuda.json`). With more slabs little was gained (`slabs_cuda.json`).
 _MOST_WIDE_SLABS = 2
 
 
