@@ -1189,7 +1189,7 @@ def test_a_plan_says_what_pruning_is_expected_to_save(run, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (["--mem", "10M"], "x 120 letters need about 377M of memory, and the budget is 10M (--mem)"),
+        (["--mem", "10M"], "x 120 letters need about 290M of memory, and the budget is 10M (--mem)"),
         (["--store-budget", "1"], "at least 675 are needed; phase 1 then takes about 1 ms, phases 2 and 3"),
         (["--store-budget", "1", "--store", "s"], "--store-budget 1 is too small for 150 x 120 letters"),
     ],

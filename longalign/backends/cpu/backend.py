@@ -115,7 +115,7 @@ class CpuBackend:
     excludes_pairs = False
     cells_per_path_cell = 40
     host_bytes_per_call = 256 << 20
-    program_bytes = 376 << 20  # 137 MB, and 392 MB where kernels are compiled
+    program_bytes = 288 << 20  # 137 MB; the first run on a machine, which compiles, has taken up to 392 MB
     line_bytes = 16  # while it is swept (two int32), and while it is packed and written to a file
     tile_overhead = 0.012  # a tile takes more of a processor, most of it beside the next sweep
 
