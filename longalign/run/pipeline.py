@@ -86,9 +86,9 @@ def run_all(
     """Run one pair after the other on the same devices, each within the same memory. See `run`.
 
     Small pairs that are not stored are computed in batches, whose outcomes come together; the outcome of any
-    other pair comes before the next pair begins. An error ends the iteration, but for two kinds. If `refused`
-    is given, and a pair that is run by itself cannot be aligned (InputError, UsageError), or its store is of
-    another run, as when its records have changed (OtherRun), `refused` is called, and the next pair follows.
+    other pair comes before the next pair begins. An error ends the iteration. But if `refused` is given, it
+    gets two kinds of errors of pairs that are run by themselves, and the next pair follows: the pair cannot be
+    aligned (InputError, UsageError), or its store is of another run (OtherRun).
     """
     for batch in batches(specs, resources):
         for spec in batch:

@@ -393,10 +393,10 @@ StoredRun = Callable[[Path, Emit, Backend | None], Outcome]
 def stop_everywhere(
     run: StoredRun, folder: Path, answer: object, tiles: int, moments: Iterable[int] = range(1000)
 ) -> Iterator[tuple[str | None, int]]:
-    """Check that a run of so many `tiles` loses nothing if it is stopped at one of these events.
+    """Stop a run at one event and finish it, for each of `moments`. Check that nothing was swept twice.
 
-    Another back end continues after every other stop. Yields the phases that were stopped, and how many tiles
-    they had swept.
+    `moments` are the numbers of the events, and `tiles` is the number of tiles of the run. Another back end
+    finishes every other run. Yields, for each stop, the phase that was stopped and the tiles swept until then.
     """
     for at in moments:
         store, first, again = folder / str(at), Interrupts(at), list[Event]()

@@ -83,9 +83,9 @@ class PreparedJobs:
 def cut_columns(cols: int, requested: Sequence[int], geometry: SweepGeometry, share: int) -> list[int]:
     """The columns at which strips end: every requested column, and more where a strip would be too wide.
 
-    Between two requested columns, strips are whole groups of lanes of the same number, but for the last one:
-    a part of a group takes as long as all of it. If `share` threads work on the same job, each of them gets
-    about as many groups, unless there are fewer groups than threads.
+    A strip is a number of whole groups of lanes, because a part of a group takes as long as all of it. The
+    strips between two requested columns have the same number of groups, and the last one has what is left.
+    If there are enough groups, each of the `share` threads of a job gets about the same number of them.
     """
     stops: list[int] = []
     group = geometry.columns * geometry.group
