@@ -396,7 +396,7 @@ def stop_everywhere(
     """Stop a run at one event and finish it, for each of `moments`. Check that nothing was swept twice.
 
     `moments` are the numbers of the events, and `tiles` is the number of tiles of the run. Another back end
-    finishes every other run. Yields, for each stop, the phase that was stopped and the tiles swept until then.
+    finishes every other run. Yields, for each stop, the phase that was stopped and the tiles swept by then.
     """
     for at in moments:
         store, first, again = folder / str(at), Interrupts(at), list[Event]()
