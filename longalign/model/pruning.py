@@ -50,6 +50,13 @@ Anchors = NDArray[np.int64]
 
 NO_ANCHORS: Anchors = np.empty((0, 4), np.int64)
 
+#: Rows from which it is known how much a path gains at most, in order: int64 of shape (rows, 2). The first
+#: number is the row boundary, a multiple of `SPACING` between 0 and the last row. The second is the most that
+#: a path in H gains from any of its cells on.
+RowLimits = NDArray[np.int64]
+
+NO_LIMITS: RowLimits = np.empty((0, 2), np.int64)
+
 #: Boundary indices: a number or an integer array.
 Places = int | NDArray[np.int64]
 
@@ -59,7 +66,8 @@ GainAlong = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 #: `SideGains.floor` and `SideGains.line` hold one number for each group of `SPACING` letters.
 SPACING = 8
 
-_LOWEST, _HIGHEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+#: The ends of the range of gains.
+LOWEST, _HIGHEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +97,7 @@ class SideGains:
     def of(cls, most: IntArray) -> SideGains:
         """Gains that do not depend on the place in the other sequence."""
         floor = most[::SPACING]
-        return cls(most, floor, np.full_like(floor, _LOWEST), 0)
+        return cls(most, floor, np.full_like(floor, LOWEST), 0)
 
     @property
     def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -104,7 +112,7 @@ class SideGains:
         """
         first, count = start // SPACING, (stop - start) // SPACING + 1
         floor, line = (values[first : first + count] for values in (self.floor, self.line))
-        moved = np.clip(line + np.int64(self.slope * other_start), _LOWEST, _HIGHEST).astype(np.int32)
+        moved = np.clip(line + np.int64(self.slope * other_start), LOWEST, _HIGHEST).astype(np.int32)
         return SideGains(self.most[start : stop + 1], floor, moved, self.slope)
 
     def at(self, first: Places, last_other: Places) -> NDArray[np.int64]:

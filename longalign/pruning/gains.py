@@ -108,6 +108,11 @@ a hill there instead of the floor 0. So it charges the gap that a path still nee
 is only done where words are placed and beta is not 0. Excluded pairs of letters leave fewer paths, so the
 bound holds for them.
 
+**Known rows.** For some rows a smaller bound may be known: a *row limit*, which no path in H gains more than
+from this row on (`longalign.pruning.row_limits`). A path that comes to such a row ends there for the scan,
+which begins anew above the row. What the path gains from there on is at most the limit, and alpha more if it
+comes in a gap. That is added. A word across the row is not charged.
+
 **Words that seem present.** Any set of disjoint absent and placed words gives a bound. So the search may take
 an absent word for present, and one with one occurrence for one with more, but never the other way round. It
 looks at words of limited length, and skips places.
@@ -137,8 +142,17 @@ from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
 from longalign.backends.cpu.placed_words import charge_placed_words
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
+from longalign.model.boundary import IntArray
 from longalign.model.mode import LOCAL, FreeEnds
-from longalign.model.pruning import NO_ANCHORS, Anchors, SideGains
+from longalign.model.pruning import (
+    LOWEST,
+    NO_ANCHORS,
+    NO_LIMITS,
+    SPACING,
+    Anchors,
+    RowLimits,
+    SideGains,
+)
 from longalign.model.scoring import Scoring
 from longalign.system.threads import MOST_THREADS, in_threads, processors
 
@@ -177,36 +191,43 @@ def gains(
     threads: int = _THREADS,
     anchors: Anchors = NO_ANCHORS,
     ends: FreeEnds = LOCAL.ends,
+    limits: RowLimits = NO_LIMITS,
 ) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
 
     `anchors` are the letter pairs of an alignment. The better it is, the closer are the bounds. `ends` are
-    the ends that the mode frees: paths of other modes may gain more.
+    the ends that the mode frees: paths of other modes may gain more. `limits` are used for the query.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
     sequence, instead of for each letter of both. Each thread takes 8 MB more, and an anchor up to 48 bytes.
     The lengths must satisfy `Scoring.check_range`.
     """
     query, target = np.ascontiguousarray(query), np.ascontiguousarray(target)
-    rows, columns = (np.flatnonzero(letters_present(codes)) for codes in (query, target))
-    scores = _scores(rows, columns, scoring)
     most = scoring.highest * min(len(query), len(target))
     at_corner = not (ends.query_end or ends.target_end)
+    letters = letters_of_sides(query, target, scoring)
 
     def of_side(
-        codes: Codes, other: Codes, letters: _Letters, stretches: Stretches, may_stop: bool
+        codes: Codes, other: Codes, letters: Letters, stretches: Stretches, may_stop: bool, limits: RowLimits
     ) -> SideGains:
         end = PathEnd(may_stop, at_corner, len(other) - len(codes))
-        return _gains(codes, other, letters, stretches, most, end, max(1, threads // 2))
+        side = ChargedSide.of(codes, other, letters, stretches, max(1, threads // 2))
+        return side.gains(most, end, limits, scoring.gap_open)
 
     sides = (
         (query, target),
         (target, query),
-        (_Letters.of(rows, columns, scores, scoring), _Letters.of(columns, rows, scores.T, scoring)),
-        (anchors[:, [0, 1, 2]], anchors[:, [2, 3, 0]]),
+        letters,
+        (stretches_of_query(anchors), anchors[:, [2, 3, 0]]),
         (ends.query_end, ends.target_end),
+        (limits, NO_LIMITS),
     )
     return Gains(*in_threads(of_side, *sides, most=threads))
+
+
+def stretches_of_query(anchors: Anchors) -> Stretches:
+    """Anchors as in `charge_placed_words`, for the words of the query."""
+    return anchors[:, [0, 1, 2]]
 
 
 def load_kernels() -> None:
@@ -220,13 +241,20 @@ def kernels() -> list[Kernel]:
     return [*absent_words.kernels(), *placed_words.kernels(), *gain_sums.kernels()]
 
 
+def letters_of_sides(query: Codes, target: Codes, scoring: Scoring) -> tuple[Letters, Letters]:
+    """The letters of both sides."""
+    rows, columns = (np.flatnonzero(letters_present(codes)) for codes in (query, target))
+    scores = _scores(rows, columns, scoring)
+    return Letters.of(rows, columns, scores, scoring), Letters.of(columns, rows, scores.T, scoring)
+
+
 def _scores(rows: Present, columns: Present, scoring: Scoring) -> Scores:
     """The score of each pair of a query letter and a target letter that are present."""
     scores = table_of(scoring).reshape(PITCH, PITCH)[np.ix_(rows, columns)]
     return scores.astype(np.int64)
 
 
-class _Letters(NamedTuple):
+class Letters(NamedTuple):
     """The letters of one side: what they gain, and what their absent and placed words cost.
 
     `gains` are letter gains, int64 of shape (256,). `symbols` and `other_symbols`, uint8 of shape (256,), are
@@ -246,7 +274,7 @@ class _Letters(NamedTuple):
     moves: Moves
 
     @classmethod
-    def of(cls, present: Present, other: Present, scores: Scores, scoring: Scoring) -> _Letters:
+    def of(cls, present: Present, other: Present, scores: Scores, scoring: Scoring) -> Letters:
         """The letters `present` of one side. A row of `scores` is one of them against all `other` letters."""
         impossible = np.full((len(present), 2), _IMPOSSIBLE)
         next_best, best = np.sort(np.hstack([impossible, scores]))[:, -2:].T
@@ -282,25 +310,70 @@ class _Letters(NamedTuple):
         )
 
 
-def _gains(
-    codes: Codes,
-    other: Codes,
-    letters: _Letters,
-    stretches: Stretches,
-    most: int,
-    end: PathEnd,
-    threads: int,
-) -> SideGains:
-    """The gains of one side. `stretches` are those of `charge_placed_words`."""
-    gains = np.zeros(len(codes) + 1, np.int32)
-    has_places = len(stretches) > 0 and letters.least_gain > 0
-    if letters.charge > 0:
-        index = WordIndex.of(other, letters.other_symbols, letters.bits, threads)
-        costs = letters.charge, letters.least_gain if has_places else letters.charge_a_letter
-        charge_absent_words(codes, letters.symbols, index, *costs, gains, threads)
-        if has_places:
-            charge_placed_words(
-                codes, letters.symbols, index, other, letters.other_symbols, stretches, *costs, gains, threads
-            )
-    moves = letters.moves if has_places else Moves.free()
-    return sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, end, gains)
+@dataclass(frozen=True, slots=True, eq=False)
+class ChargedSide:
+    """The letters of one side, and what its words are charged, before this is summed up.
+
+    `stretches` and `charges`, int32 of shape (letters + 1,), are as in `sum_gains`.
+    """
+
+    codes: Codes
+    letters: Letters
+    stretches: Stretches
+    moves: Moves
+    charges: IntArray
+
+    @classmethod
+    def of(
+        cls, codes: Codes, other: Codes, letters: Letters, stretches: Stretches, threads: int
+    ) -> ChargedSide:
+        """Find the words of a side. `stretches` are those of `charge_placed_words`."""
+        charges = np.zeros(len(codes) + 1, np.int32)
+        has_places = len(stretches) > 0 and letters.least_gain > 0
+        if letters.charge > 0:
+            index = WordIndex.of(other, letters.other_symbols, letters.bits, threads)
+            costs = letters.charge, letters.least_gain if has_places else letters.charge_a_letter
+            charge_absent_words(codes, letters.symbols, index, *costs, charges, threads)
+            if has_places:
+                words = codes, letters.symbols, index, other, letters.other_symbols, stretches
+                charge_placed_words(*words, *costs, charges, threads)
+        return cls(codes, letters, stretches, letters.moves if has_places else Moves.free(), charges)
+
+    def gains(self, most: int, end: PathEnd, limits: RowLimits, gap_open: int) -> SideGains:
+        """The gains of this side, at most `most`, given the limits of some of its rows.
+
+        Without limits, they take the place of the charges.
+        """
+        letters = len(self.codes)
+        if not len(limits):
+            return self._sums(self.codes, self.stretches, self.charges, most, end)[0]
+        rows = limits[:, 0].tolist()
+        after = [*(limits[:, 1] + gap_open).tolist(), 0]
+        arrays = tuple(np.empty(letters // spacing + 1, np.int32) for spacing in (1, SPACING, SPACING))
+
+        def put(start: int, stop: int, gain: int) -> None:
+            part, _ = self.part(start, stop, most, end if stop == letters else end.before_the_end())
+            for whole, values, spacing in zip(arrays, part.arrays, (1, SPACING, SPACING), strict=True):
+                there = whole[start // spacing : None if stop == letters else stop // spacing]
+                np.clip(values[: len(there)] + np.int64(gain), LOWEST, most, out=there, casting="unsafe")
+
+        in_threads(put, [0, *rows], [*rows, letters], after)
+        for values in arrays:
+            np.maximum.accumulate(values[::-1], out=values[::-1])
+        most_here, floor, line = arrays
+        return SideGains(most_here, floor, line, self.moves.slope)
+
+    def part(self, start: int, stop: int, most: int, end: PathEnd) -> tuple[SideGains, int]:
+        """The gains, and the second result of `sum_gains`, for the letters start <= k < stop alone."""
+        charges = self.charges[start : stop + 1].copy()
+        charges[np.flatnonzero(charges[:-1])[-1:]] = 0  # the last word may end below
+        first = np.searchsorted(self.stretches[:, 1], start, "right")
+        behind = np.searchsorted(self.stretches[:, 0], stop)
+        stretches = self.stretches[first:behind] - np.array([start, start, 0])
+        return self._sums(self.codes[start:stop], stretches, charges, most, end)
+
+    def _sums(
+        self, codes: Codes, stretches: Stretches, charges: IntArray, most: int, end: PathEnd
+    ) -> tuple[SideGains, int]:
+        letters = self.letters
+        return sum_gains(codes, letters.symbols, letters.gains, most, self.moves, stretches, end, charges)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from longalign.backends.base import Backend, DeviceFacts
+from longalign.backends.base import Backend, DeviceFacts, Progress
 from longalign.events import BoundFound, Notice
-from longalign.model.pruning import KnownBound
+from longalign.model.pruning import Anchors, KnownBound, Pruning, RowLimits
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import Gains, load_kernels
 from longalign.pruning.milestones import milestones
+from longalign.pruning.row_limits import row_limits
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
@@ -25,6 +27,9 @@ LEAST_CELLS = 1 << 32
 #: With an alignment, gains of this many letters are computed in a second. They are taken to save this part of
 #: a sweep, and less of one that needs a large share of the matrix.
 _LETTERS_A_SECOND, _SAVED = 1e7, 0.5
+
+#: The largest share of the cells for which row limits are looked for. They narrow a band.
+_MOST_FOR_LIMITS = 0.1
 
 
 def find_bound(
@@ -81,14 +86,13 @@ def find_bound(
         for strand, problem in problems.items():
             if (alignment := found[strand]) is None:
                 continue
-            share = expected_share(problem.scoring, prunings[strand], alignment, problem.has_floor)
-            if _needs_anchors(problem, share, backend):
-                anchors[strand] = alignment.anchors()
-                del prunings[strand]  # its gains take 5 bytes for each letter
-                closer = threads.submit(problem.gains, anchors[strand]).result()
-                prunings[strand] = problem.pruning_by(best, closer)
-                share = expected_share(problem.scoring, prunings[strand], alignment, problem.has_floor)
+            closer = _Closer(problem, alignment, backend, threads, recorder.advance)
+            prunings[strand], share, with_anchors = closer.pruning(
+                prunings.pop(strand), with_limits=not is_stored
+            )
             shares.append(share)
+            if with_anchors:
+                anchors[strand] = alignment.anchors()
         known = KnownBound(best, sum(shares) / len(problems), prunings, anchors, milestones=cells)
         if known.share > most_share:
             return None
@@ -96,11 +100,55 @@ def find_bound(
     return known
 
 
-def _needs_anchors(problem: Problem, share: float, backend: Backend) -> bool:
-    """Whether gains are computed again with anchors: if that takes less time than it saves in a sweep."""
-    sides = len(problem.query), len(problem.target)
-    sweep = share * backend.sweep_seconds(*sides, problem.scoring, problem.has_floor)
-    return sum(sides) / _LETTERS_A_SECOND <= _SAVED * (1 - share) * sweep
+@dataclass(frozen=True, slots=True)
+class _Closer:
+    """Computes closer gains, as far as that takes less time than it saves in a sweep."""
+
+    problem: Problem
+    alignment: LowerBound
+    backend: Backend
+    threads: WorkerThreads
+    progress: Progress
+
+    def pruning(self, first: Pruning, *, with_limits: bool) -> tuple[Pruning, float, bool]:
+        """The closest gains, the share of cells that is expected with them, and whether they need anchors.
+
+        `first` is the pruning by letters and absent words alone. Row limits are not kept in a store: a run
+        that is resumed, and the workers of a cluster, compute gains again.
+        """
+        bound, share = first.bound, self._share(first)
+        if not self._saves(_SAVED * (1 - share) * share):
+            return first, share, False
+        del first  # its gains take 5 bytes for each letter
+        anchors = self.alignment.anchors()
+        pruning = self._with_gains(bound, anchors)
+        share = self._share(pruning)
+        if with_limits and share <= _MOST_FOR_LIMITS and self._saves(share):
+            limits = self._limits(share)
+            if len(limits):
+                del pruning
+                pruning = self._with_gains(bound, anchors, limits)
+                share = self._share(pruning)
+        return pruning, share, True
+
+    def _limits(self, share: float) -> RowLimits:
+        one = self.problem
+        cells = _SAVED * share * len(one.query) * len(one.target)
+        return row_limits(
+            one.query, one.target, one.scoring, one.mode, self.alignment, cells, self.backend, self.progress
+        )
+
+    def _with_gains(self, bound: int, *known: Anchors | RowLimits) -> Pruning:
+        return self.problem.pruning_by(bound, self.threads.submit(self.problem.gains, *known).result())
+
+    def _share(self, pruning: Pruning) -> float:
+        return expected_share(self.problem.scoring, pruning, self.alignment, self.problem.has_floor)
+
+    def _saves(self, share: float) -> bool:
+        """Whether gains take no longer than to sweep this share of the matrix."""
+        sides = len(self.problem.query), len(self.problem.target)
+        sweep = self.backend.sweep_seconds(*sides, self.problem.scoring, self.problem.has_floor)
+        return sum(sides) / _LETTERS_A_SECOND <= share * sweep
 
 
 def _needs_every_cell(spec: RunSpec) -> str:

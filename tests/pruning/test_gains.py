@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from longalign.backends.cpu import absent_words, gain_sums, placed_words
 from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
 from longalign.model.mode import GLOBAL, LOCAL, MODES
-from longalign.model.pruning import NO_ANCHORS, SPACING, Pruning
+from longalign.model.pruning import NO_ANCHORS, NO_LIMITS, SPACING, Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning import gains as module
 from longalign.pruning.gains import gains
@@ -100,8 +100,8 @@ def problems(draw):
     return query, target, scoring
 
 
-def check(query, target, scoring, anchors=NO_ANCHORS, ends=LOCAL.ends):
-    found = gains(query, target, scoring, threads=1, anchors=anchors, ends=ends)
+def check(query, target, scoring, anchors=NO_ANCHORS, ends=LOCAL.ends, limits=NO_LIMITS):
+    found = gains(query, target, scoring, threads=1, anchors=anchors, ends=ends, limits=limits)
     for side, codes in ((found.query, query), (found.target, target)):
         assert side.most.shape == (len(codes) + 1,)
         assert side.most[-1] == 0
@@ -153,8 +153,8 @@ def test_no_path_gains_more_than_the_bound(problem, ends):
 
 def changed_letters(monkeypatch, change):
     """Let `change` falsify what is known of the letters."""
-    right = module._Letters.of
-    monkeypatch.setattr(module._Letters, "of", lambda *arguments: change(right(*arguments)))
+    right = module.Letters.of
+    monkeypatch.setattr(module.Letters, "of", lambda *arguments: change(right(*arguments)))
 
 
 def higher_charge(letters):
@@ -372,6 +372,30 @@ def test_no_path_gains_more_than_the_bound_with_anchors(problem, word, piece, hi
         check(*problem, ends=ends)
 
 
+@given(ANCHORED, st.integers(1, 7), st.sampled_from([1, 2, 32]), ENDS, st.sets(st.integers(0, 6), min_size=1))
+def test_no_path_gains_more_than_the_bound_with_row_limits(problem, word, hills, ends, groups):
+    query, target, scoring, _ = problem
+    in_h, _, _ = true_gains(query, target, scoring, ends)
+    rows = sorted(SPACING * group for group in groups if SPACING * group < len(query))
+    limits = np.array([(row, max(in_h[row])) for row in rows], np.int64).reshape(-1, 2)
+    with small(word, hills=hills):
+        check(*problem, ends=ends, limits=limits)
+
+
+def test_a_row_limit_lowers_the_bound_of_the_rows_above_by_as_much():
+    query, target, anchors = with_gaps(np.random.default_rng(1), [400, -400])
+    without = gains(query, target, DEFAULT, anchors=anchors)
+    row = SPACING * (len(query) // (2 * SPACING))
+    limits = np.array([[row, without.query.most[row] - 500]])
+    found = gains(query, target, DEFAULT, anchors=anchors, limits=limits)
+    assert np.array_equal(found.query.most[row:], without.query.most[row:])
+    lower = without.query.most[: row - 1_000] - found.query.most[: row - 1_000]
+    # In a gap, a path gains alpha more. A word across the row is not charged.
+    assert lower.min() >= 500 - DEFAULT.gap_open - 4
+    assert lower.max() <= 500
+    assert all(map(np.array_equal, found.target.arrays, without.target.arrays))
+
+
 def wrong_moves(change):
     return lambda letters: letters._replace(moves=change(letters.moves))
 
@@ -467,7 +491,7 @@ def check_each_diagonal(rows, gain, slope, spread, words, most=1 << 30, hills=32
     letters = np.zeros(rows, np.uint8), np.zeros(256, np.uint8), np.full(256, gain, np.int64)
     placed = np.array(stretches, np.int64).reshape(-1, 3)
     with small(1, hills=hills):
-        found = sum_gains(*letters, most, moves, placed, PathEnd(True, False, 0), charges)
+        found, _ = sum_gains(*letters, most, moves, placed, PathEnd(True, False, 0), charges)
     table = gains_by_diagonal(rows, gain, words, slope, spread, range(-FAR, FAR + 1))
     want = np.array([[*row.values()] for row in table], np.int64)
     places, diagonals = np.arange(rows + 1)[:, None], np.arange(-FAR, FAR + 1)

@@ -59,6 +59,10 @@ class PathEnd(NamedTuple):
     at_corner: bool
     corner: int
 
+    def before_the_end(self) -> PathEnd:
+        """The same for a part of this sequence, beyond which a path may go on."""
+        return PathEnd(self.may_stop, False, 0)
+
 
 def sum_gains(
     codes: Codes,
@@ -69,16 +73,20 @@ def sum_gains(
     stretches: NDArray[np.int64],
     end: PathEnd,
     charges: IntArray,
-) -> SideGains:
+) -> tuple[SideGains, int]:
     """The most that can be gained from each place on, at most `most`, in the place of the charges of words.
 
     `letter_gains` and `symbols` are those of all 256 codes. A charge above 0 is that of an absent word. One
     below 0 is that of a placed word, which a row of `stretches` pairs as in `charge_placed_words`.
+
+    The second result is for the whole sequence, as `SideGains.line` is, but limits paths that are far ahead
+    in the other one: from place 0 here and place x there, a path gains no more than the higher one of the
+    floor and this number less `moves.slope` * x.
     """
     hills, rows = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
     floor, line = (np.empty(len(codes) // SPACING + 1, np.int32) for _ in range(2))
-    _kernel()(codes, symbols, letter_gains, most, *moves, *end, rows, hills, charges, floor, line)
-    return SideGains(charges, floor, line, moves.slope)
+    falling = _kernel()(codes, symbols, letter_gains, most, *moves, *end, rows, hills, charges, floor, line)
+    return SideGains(charges, floor, line, moves.slope), int(falling)
 
 
 def kernels() -> list[Kernel]:
@@ -86,7 +94,7 @@ def kernels() -> list[Kernel]:
     return [Kernel("sums of gains", _kernel)]
 
 
-def _make_sum_gains() -> Callable[..., None]:
+def _make_sum_gains() -> Callable[..., int]:
     never = np.int64(-1 << 40)  # below minus all letter gains together
     lowest, highest = np.int64(np.iinfo(np.int32).min), np.int64(np.iinfo(np.int32).max)
 
@@ -160,6 +168,14 @@ def _make_sum_gains() -> Callable[..., None]:
         return height, line
 
     @inline_by_llvm
+    def falling_line(hills: Any, count: Any) -> Any:
+        """The height on diagonal 0 of a line that falls by 1 for each unit, and is nowhere below a hill."""
+        line = never
+        for hill in range(count):
+            line = max(line, hills[hill, _HEIGHT] + hills[hill, _HIGH])
+        return line
+
+    @inline_by_llvm
     def record(floors: Any, lines: Any, place: Any, floor: Any, line: Any, most: Any) -> None:
         """Keep the floor and the line for the `SPACING` places to which `place` belongs.
 
@@ -184,7 +200,7 @@ def _make_sum_gains() -> Callable[..., None]:
         charges: Any,
         floors: Any,
         lines: Any,
-    ) -> None:
+    ) -> Any:
         letters, zero = codes.shape[0], np.int64(0)
         least = zero if may_stop else never  # what a path gains that ends here
         stop = never  # the most if the path ends before the next word to the right does
@@ -226,12 +242,13 @@ def _make_sum_gains() -> Callable[..., None]:
             highest_floor = max(highest_floor, floor)
             highest_line = max(highest_line, line + up - low - slope * k)
             record(floors, lines, k, highest_floor, highest_line, most)
+        return falling_line(hills, count) + up + high
 
     return sum_gains
 
 
 @compiled_once
-def _kernel() -> Callable[..., None]:
+def _kernel() -> Callable[..., int]:
     """The compiled function, from disk if it is there. Thread-safe."""
     codes, numbers, table = np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
     values = np.zeros(1, np.int32)

@@ -1,0 +1,117 @@
+"""Row limits: never below what a path gains in truth, and close to it where the bound by words is not."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from related_pairs import related_pairs
+
+from longalign.backends.cpu import CpuBackend, placed_words
+from longalign.model.mode import FIT, LOCAL, MODES
+from longalign.model.pruning import SPACING
+from longalign.model.scoring import Scoring
+from longalign.pruning import budget, milestones, row_limits
+from longalign.pruning.gains import gains
+from longalign.pruning.seeds import lower_bound
+from longalign.testing.gains import true_gains
+from longalign.testing.inputs import QUERY_N, SCORINGS, TARGET_N
+from longalign.testing.reference import ReferenceBackend
+
+CPU = CpuBackend(2)
+
+
+@contextmanager
+def short(letters):
+    """Pieces of at least so many letters; bounds may take a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_limits, "_LEAST_LETTERS", letters)
+        patch.setattr(milestones, "_MILESTONES", 1 << 20)
+        patch.setattr(budget, "_SECONDS", 1.0)
+        yield
+
+
+def limits_of(query, target, scoring, mode, backend=CPU, most_cells=np.inf):
+    """The alignment of the seeds and the limits; None without an alignment."""
+    found = lower_bound(query, target, scoring, mode, backend)
+    if found is None:
+        return None
+    return found, row_limits.row_limits(query, target, scoring, mode, found, most_cells, backend)
+
+
+@pytest.mark.parametrize("backend", [CPU, ReferenceBackend()], ids=["cpu", "reference"])
+@given(
+    related_pairs(150),
+    st.sampled_from(SCORINGS),
+    st.sampled_from([LOCAL, FIT, *MODES.values()]),
+    st.sampled_from([8, 24, 60]),
+    st.integers(4, 9),
+)
+def test_no_path_gains_more_than_a_limit(backend, pair, scoring, mode, letters, word):
+    with short(letters), mock.patch.object(placed_words, "word_letters", return_value=word):
+        found = limits_of(*pair, scoring, mode, backend)
+    if found is None:
+        return
+    limits = found[1]
+    in_h, _, _ = true_gains(*pair, scoring, mode.ends)
+    for row, most in limits.tolist():
+        assert row % SPACING == 0
+        assert max(in_h[row]) <= most, row
+    assert (np.diff(limits[:, 0]) > 0).all()
+
+
+def with_trouble(rng):
+    """A query of 24,000 letters, and a target with other letters, more letters and N in several places."""
+    query = rng.integers(0, 4, 24_000, np.uint8)
+    target = query.copy()
+    target[::90] = (target[::90] + 1) % 4
+    target[5_000:5_200], query[15_000:15_200] = TARGET_N, QUERY_N
+    more = rng.integers(0, 4, 300, np.uint8)
+    return query, np.concatenate([target[:9_000], more, target[9_000:20_000], target[20_300:]])
+
+
+@pytest.mark.parametrize("mode", [LOCAL, FIT], ids=str)
+def test_they_are_close_where_the_bound_by_words_is_not(mode):
+    query, target = with_trouble(np.random.default_rng(1))
+    with short(4_000):
+        found, limits = limits_of(query, target, Scoring(), mode)
+    assert len(limits) == 6
+    anchors = found.anchors()
+    excess, known = (
+        gains(query, target, Scoring(), anchors=anchors, ends=mode.ends, limits=limits).query.most[0]
+        - found.score
+        for limits in (limits[:0], limits)
+    )
+    assert excess > 800
+    assert known < 300  # what words miss in the first piece, and alpha for each of the others
+
+
+def test_paths_far_from_the_seeds_make_pieces_longer():
+    """Around letters that only the query has, a path that uses other letters of the target loses less."""
+    rng = np.random.default_rng(2)
+    query, more = rng.integers(0, 4, 40_000, np.uint8), rng.integers(0, 4, 900, np.uint8)
+    longer = np.concatenate([query[:30_000], more, query[30_000:]])
+    with short(2_000):
+        _, limits = limits_of(longer, query, Scoring(), LOCAL)
+    lengths = np.diff([*limits[:, 0].tolist(), len(longer)])
+    around = np.searchsorted(limits[:, 0], 30_450, "right") - 1
+    assert lengths[around] > 4_000
+    assert np.median(lengths) < 2_100
+
+
+def test_there_are_none_if_they_would_cost_too_much():
+    query, target = with_trouble(np.random.default_rng(1))
+    with short(4_000):
+        _, limits = limits_of(query, target, Scoring(), LOCAL, most_cells=1)
+    assert limits.shape == (0, 2)
+
+
+def test_there_are_none_if_a_longer_gap_costs_no_more():
+    query, target = with_trouble(np.random.default_rng(1))
+    with short(4_000):
+        _, limits = limits_of(query, target, Scoring(1, -3, 3, 0), LOCAL)
+    assert limits.shape == (0, 2)
