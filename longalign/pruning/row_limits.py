@@ -22,11 +22,11 @@ all rows below. The larger one of that score and of the best value in the last r
 scores may have been left out.
 
 **Its columns.** The bound by words also says which columns of its first row a path with that score may start
-in: below them, the line of `SideGains` is too low, and above them a line that falls in the same way is. Such
-a path gains at most all letters of the piece, less beta for each letter of a horizontal gap. That limits how
-far to the right it gets. If paths far from the seeds may have that score, the piece is made longer: the
-longer it is, the more a path loses that does not follow the seeds. Pieces of which no length will do are
-left to the bound by words.
+in: below them, the line of `SideGains` is too low, and above them a line that falls in the same way is. In
+the sweep, paths start in these columns only. Such a path gains at most all letters of the piece, less beta
+for each letter of a horizontal gap. That limits how far to the right it gets. If paths far from the seeds may
+have that score, the piece is made longer: the longer it is, the more a path loses that does not follow the
+seeds. Pieces of which no length will do are left to the bound by words.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ import numpy as np
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cpu.gain_sums import PathEnd
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import State, entry_edges, local_edges
+from longalign.model.boundary import Boundary, State, entry_edges
 from longalign.model.mode import FIT, FreeEnds, Mode
 from longalign.model.pruning import NO_LIMITS, SPACING, Anchors, Pruning, RowLimits
-from longalign.model.scoring import Scoring
+from longalign.model.scoring import NEG_INF, Scoring
 from longalign.pruning.gains import ChargedSide, gains, letters_of_sides, stretches_of_query
 from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound
@@ -120,6 +120,14 @@ def row_limits(
 def _best(result: SweepResult) -> int:
     """The best score of a piece: that of the best cell or, in mode `fit`, the highest of the last row."""
     return int(result.rows[0].h.max()) if result.rows else int(result.best.score)
+
+
+def _starts(width: int, cols: int, scoring: Scoring) -> Boundary:
+    """The top edge of a piece. Paths start in its first `width` cells; to the right there are gaps only."""
+    h, gap = np.zeros(cols + 1, np.int32), np.full(cols + 1, NEG_INF, np.int32)
+    beyond = np.arange(1, len(h[width:]) + 1, dtype=np.int32)
+    h[width:] = -scoring.gap_open - scoring.gap_extend * beyond
+    return Boundary(h, gap)
 
 
 class _Finder:
@@ -211,7 +219,7 @@ class _Finder:
         most = gains(
             query, target, scoring, 1, self._anchors_within(piece.start, piece.stop, first, last), ends
         )
-        (top, _), (_, left) = local_edges(*size), entry_edges(State.H, *size, scoring)
+        top, (_, left) = _starts(piece.width, len(target), scoring), entry_edges(State.H, *size, scoring)
         return SweepJob(
             query, target, scoring, top, left, False,
             () if ends.ends_anywhere else size[:1], (), ends.ends_anywhere,
