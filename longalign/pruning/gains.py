@@ -147,7 +147,6 @@ from longalign.model.mode import LOCAL, FreeEnds
 from longalign.model.pruning import (
     LOWEST,
     NO_ANCHORS,
-    NO_LIMITS,
     SPACING,
     Anchors,
     RowLimits,
@@ -191,28 +190,26 @@ def gains(
     threads: int = _THREADS,
     anchors: Anchors = NO_ANCHORS,
     ends: FreeEnds = LOCAL.ends,
-    limits: RowLimits = NO_LIMITS,
 ) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
 
     `anchors` are the letter pairs of an alignment. The better it is, the closer are the bounds. `ends` are
-    the ends that the mode frees: paths of other modes may gain more. `limits` are used for the query.
+    the ends that the mode frees: paths of other modes may gain more.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
     sequence, instead of for each letter of both. Each thread takes 8 MB more, and an anchor up to 48 bytes.
     The lengths must satisfy `Scoring.check_range`.
     """
     query, target = np.ascontiguousarray(query), np.ascontiguousarray(target)
-    most = scoring.highest * min(len(query), len(target))
-    at_corner = not (ends.query_end or ends.target_end)
     letters = letters_of_sides(query, target, scoring)
 
     def of_side(
-        codes: Codes, other: Codes, letters: Letters, stretches: Stretches, may_stop: bool, limits: RowLimits
+        codes: Codes, other: Codes, letters: Letters, stretches: Stretches, may_stop: bool
     ) -> SideGains:
+        at_corner = not (ends.query_end or ends.target_end)
         end = PathEnd(may_stop, at_corner, len(other) - len(codes))
         side = ChargedSide.of(codes, other, letters, stretches, max(1, threads // 2))
-        return side.gains(most, end, limits, scoring.gap_open)
+        return side.gains(scoring.highest * min(len(codes), len(other)), end)
 
     sides = (
         (query, target),
@@ -220,7 +217,6 @@ def gains(
         letters,
         (stretches_of_query(anchors), anchors[:, [2, 3, 0]]),
         (ends.query_end, ends.target_end),
-        (limits, NO_LIMITS),
     )
     return Gains(*in_threads(of_side, *sides, most=threads))
 
@@ -339,25 +335,24 @@ class ChargedSide:
                 charge_placed_words(*words, *costs, charges, threads)
         return cls(codes, letters, stretches, letters.moves if has_places else Moves.free(), charges)
 
-    def gains(self, most: int, end: PathEnd, limits: RowLimits, gap_open: int) -> SideGains:
-        """The gains of this side, at most `most`, given the limits of some of its rows.
+    def gains(self, most: int, end: PathEnd) -> SideGains:
+        """The gains of this side, at most `most`. They take the place of the charges."""
+        return self._sums(self.codes, self.stretches, self.charges, most, end)[0]
 
-        Without limits, they take the place of the charges.
-        """
+    def gains_within(self, limits: RowLimits, gap_open: int, most: int, end: PathEnd) -> SideGains:
+        """The same with the limits of some rows of this side; the charges stay as they are."""
         letters = len(self.codes)
-        if not len(limits):
-            return self._sums(self.codes, self.stretches, self.charges, most, end)[0]
-        rows = limits[:, 0].tolist()
-        after = [*(limits[:, 1] + gap_open).tolist(), 0]
-        arrays = tuple(np.empty(letters // spacing + 1, np.int32) for spacing in (1, SPACING, SPACING))
+        spacings = 1, SPACING, SPACING
+        arrays = tuple(np.empty(letters // spacing + 1, np.int32) for spacing in spacings)
 
-        def put(start: int, stop: int, gain: int) -> None:
+        def put(start: int, stop: int, after: int) -> None:
             part, _ = self.part(start, stop, most, end if stop == letters else end.before_the_end())
-            for whole, values, spacing in zip(arrays, part.arrays, (1, SPACING, SPACING), strict=True):
+            for whole, values, spacing in zip(arrays, part.arrays, spacings, strict=True):
                 there = whole[start // spacing : None if stop == letters else stop // spacing]
-                np.clip(values[: len(there)] + np.int64(gain), LOWEST, most, out=there, casting="unsafe")
+                np.clip(values[: len(there)] + np.int64(after), LOWEST, most, out=there, casting="unsafe")
 
-        in_threads(put, [0, *rows], [*rows, letters], after)
+        rows = limits[:, 0].tolist()
+        in_threads(put, [0, *rows], [*rows, letters], [*(limits[:, 1] + gap_open).tolist(), 0])
         for values in arrays:
             np.maximum.accumulate(values[::-1], out=values[::-1])
         most_here, floor, line = arrays

@@ -41,18 +41,15 @@ from longalign.backends.cpu.gain_sums import PathEnd
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, State, entry_edges
 from longalign.model.mode import FIT, FreeEnds, Mode
-from longalign.model.pruning import NO_LIMITS, SPACING, Anchors, Pruning, RowLimits
+from longalign.model.pruning import NO_LIMITS, SPACING, Anchors, Pruning, RowLimits, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.pruning.gains import ChargedSide, gains, letters_of_sides, stretches_of_query
 from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound
 from longalign.system.threads import in_threads, processors
 
-#: The query is cut into about this many pieces, and none has fewer letters than this.
-_PIECES, _LEAST_LETTERS = 64, 1 << 14
-
-#: A piece is made up to this many times as long.
-_LONGEST = 16
+#: A piece has about this many letters. It is made longer, up to the second number, if it has to be.
+_LETTERS, _MOST_LETTERS = 1 << 17, 1 << 24
 
 #: Bytes of host memory for each letter of a rectangle while it is swept: gains, and a back end's tables.
 _BYTES_PER_LETTER = 10
@@ -78,7 +75,7 @@ class _Piece:
         return self.stop - self.start
 
 
-def row_limits(
+def query_gains(
     query: Codes,
     target: Codes,
     scoring: Scoring,
@@ -87,34 +84,17 @@ def row_limits(
     most_cells: float,
     backend: Backend,
     progress: Progress = no_progress,
-) -> RowLimits:
-    """The limits of some rows, given an alignment that is close to the best one.
+) -> SideGains | None:
+    """What a path can gain by its place in the query, with row limits.
 
-    There are none if more than about `most_cells` cells would have to be swept, or if a longer gap costs no
-    more than a shorter one.
-    `progress` receives the cells of the pieces, most of which are left out. `gains` says what the arguments
-    must be. Raises BackendError if the device fails, and whatever `progress` raises.
+    `found` is an alignment that is close to the best one. None if more than about `most_cells` cells would
+    have to be swept, or if a longer gap costs no more than a shorter one. `progress` receives the cells of
+    the pieces, most of which are left out. `gains` says what the other arguments must be, and explains the
+    result. Raises BackendError if the device fails, and whatever `progress` raises.
     """
-    finder = _Finder(query, target, scoring, mode, found, backend)
-    pieces = list(finder.pieces())
-    if sum(piece.rows * piece.width for piece in pieces) > most_cells:
-        return NO_LIMITS
-    most = {piece.start: piece.most for piece in pieces}
-    for call in finder.calls(pieces):
-        jobs = in_threads(finder.job, call, most=processors())
-        results = backend.sweep(jobs, progress)
-        for piece, result in zip(call, results, strict=True):
-            most[piece.start] = min(piece.most, max(piece.expected, _best(result)))
-    limits, after = [], None
-    for piece in pieces:
-        gained = most[piece.start]
-        if after is not None:
-            gained += scoring.gap_open + after
-            if mode.ends.query_end:
-                gained = max(gained, scoring.highest * piece.rows)
-        after = gained
-        limits.append((piece.start, gained))
-    return np.array(limits[::-1], np.int64).reshape(-1, 2)
+    pieces = Pieces(query, target, scoring, mode, found)
+    limits = pieces.limits(most_cells, backend, progress)
+    return pieces.gains(limits) if len(limits) else None
 
 
 def _best(result: SweepResult) -> int:
@@ -130,34 +110,63 @@ def _starts(width: int, cols: int, scoring: Scoring) -> Boundary:
     return Boundary(h, gap)
 
 
-class _Finder:
-    """Cuts a query into pieces and makes the sweep of each. The arguments are those of `row_limits`."""
+class Pieces:
+    """The pieces of a query. The arguments are those of `query_gains`."""
 
-    def __init__(
-        self, query: Codes, target: Codes, scoring: Scoring, mode: Mode, found: LowerBound, backend: Backend
-    ) -> None:
+    def __init__(self, query: Codes, target: Codes, scoring: Scoring, mode: Mode, found: LowerBound) -> None:
         self._query, self._target = (np.ascontiguousarray(codes) for codes in (query, target))
-        self._scoring, self._mode, self._backend = scoring, mode, backend
+        self._scoring, self._mode = scoring, mode
         self._anchors, self._score = found.anchors(), found.score
         self._milestones = milestones(query, target, scoring, found)
         letters, _ = letters_of_sides(self._query, self._target, scoring)
         stretches = stretches_of_query(self._anchors)
         self._side = ChargedSide.of(self._query, self._target, letters, stretches, processors())
 
-    def pieces(self) -> Iterator[_Piece]:
+    def limits(self, most_cells: float, backend: Backend, progress: Progress = no_progress) -> RowLimits:
+        """The limits of the first rows of all pieces; none where `query_gains` returns None."""
+        pieces = list(self._cut())
+        if sum(piece.rows * piece.width for piece in pieces) > most_cells:
+            return NO_LIMITS
+        most = {piece.start: piece.most for piece in pieces}
+        for call in _calls(pieces, backend.host_bytes_per_call):
+            results = backend.sweep(in_threads(self._job, call), progress)
+            for piece, result in zip(call, results, strict=True):
+                most[piece.start] = min(piece.most, max(piece.expected, _best(result)))
+        limits: list[tuple[int, int]] = []
+        for piece in pieces:
+            gained = most[piece.start]
+            if limits:
+                gained += self._scoring.gap_open + limits[-1][1]
+                if self._mode.ends.query_end:
+                    gained = max(gained, self._scoring.highest * piece.rows)
+            limits.append((piece.start, gained))
+        return np.array(limits[::-1], np.int64).reshape(-1, 2)
+
+    def gains(self, limits: RowLimits) -> SideGains:
+        """The gains of the query with these limits."""
+        most = self._scoring.highest * min(len(self._query), len(self._target))
+        return self._side.gains_within(
+            limits, self._scoring.gap_open, most, self._path_end(self._mode.ends, 0)
+        )
+
+    def _path_end(self, ends: FreeEnds, start: int) -> PathEnd:
+        """Where paths from row `start` on may end, if they free these ends."""
+        at_corner = not (ends.query_end or ends.target_end)
+        return PathEnd(ends.query_end, at_corner, len(self._target) - len(self._query) + start)
+
+    def _cut(self) -> Iterator[_Piece]:
         """All pieces from the end of the query to where the alignment begins, or none."""
         if self._side.moves.slope == 0:
             return
         rows, _, scores = self._milestones.T
         rows = rows // SPACING * SPACING
         stop, score = len(self._query), self._score
-        least = max(_LEAST_LETTERS, stop // _PIECES)
         while stop > rows[0]:
-            length = least
+            length = _LETTERS
             while True:
                 cut = max(0, int(np.searchsorted(rows, stop - length, "right")) - 1)
                 piece = self._piece(int(rows[cut]), stop, score - int(scores[cut]))
-                if piece.columns is not None or cut == 0 or length >= _LONGEST * least:
+                if piece.columns is not None or cut == 0 or length >= _MOST_LETTERS:
                     break
                 length *= 2
             yield piece
@@ -165,11 +174,8 @@ class _Finder:
 
     def _piece(self, start: int, stop: int, expected: int) -> _Piece:
         scoring, slope = self._scoring, self._side.moves.slope
-        ends = self._ends(stop)
-        at_corner = not (ends.query_end or ends.target_end)
-        end = PathEnd(ends.query_end, at_corner, len(self._target) - stop + start)
-        most_letters = scoring.highest * (stop - start)
-        part, falling = self._side.part(start, stop, most_letters, end)
+        ends, most_letters = self._ends(stop), scoring.highest * (stop - start)
+        part, falling = self._side.part(start, stop, most_letters, self._path_end(ends, start))
         most, floor, line = (int(values[0]) for values in part.arrays)
         if floor >= expected or not (ends.ends_anywhere or ends == FIT.ends):
             return _Piece(start, stop, most, expected, None)
@@ -194,23 +200,7 @@ class _Finder:
             ends_anywhere=ends.ends_anywhere,
         )
 
-    def calls(self, pieces: list[_Piece]) -> Iterator[list[_Piece]]:
-        """The pieces to sweep, as many at a time as the back end's memory on the host allows."""
-        call: list[_Piece] = []
-        room = self._backend.host_bytes_per_call
-        for piece in pieces:
-            if piece.columns is None:
-                continue
-            needed = _BYTES_PER_LETTER * (piece.rows + piece.columns[1] - piece.columns[0])
-            if call and needed > room:
-                yield call
-                call, room = [], self._backend.host_bytes_per_call
-            call.append(piece)
-            room -= needed
-        if call:
-            yield call
-
-    def job(self, piece: _Piece) -> SweepJob:
+    def _job(self, piece: _Piece) -> SweepJob:
         """The sweep of a piece. It leaves out cells off all paths that gain less than expected."""
         assert piece.columns is not None
         (first, last), scoring, ends = piece.columns, self._scoring, self._ends(piece.stop)
@@ -228,7 +218,25 @@ class _Finder:
 
     def _anchors_within(self, i0: int, i1: int, j0: int, j1: int) -> Anchors:
         """The anchors in a rectangle, by its own rows and columns."""
-        row, row_end, col, col_end = self._anchors.T
-        inside = (row >= i0) & (row_end <= i1) & (col >= j0) & (col_end <= j1)
-        anchors: Anchors = self._anchors[inside] - np.array([i0, i0, j0, j0])
+        rows = slice(*np.searchsorted(self._anchors[:, 0], (i0, i1)))
+        _, row_end, col, col_end = self._anchors[rows].T
+        inside = (row_end <= i1) & (col >= j0) & (col_end <= j1)
+        anchors: Anchors = self._anchors[rows][inside] - np.array([i0, i0, j0, j0])
         return anchors
+
+
+def _calls(pieces: list[_Piece], host_bytes: int) -> Iterator[list[_Piece]]:
+    """The pieces to sweep, as many at a time as take about so many bytes of host memory; at least one."""
+    call: list[_Piece] = []
+    room = 0
+    for piece in pieces:
+        if piece.columns is None:
+            continue
+        needed = _BYTES_PER_LETTER * (piece.rows + piece.columns[1] - piece.columns[0])
+        if call and needed > room:
+            yield call
+            call = []
+        room = (room if call else host_bytes) - needed
+        call.append(piece)
+    if call:
+        yield call

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from longalign.backends.base import Backend, DeviceFacts, Progress
 from longalign.events import BoundFound, Notice
-from longalign.model.pruning import Anchors, KnownBound, Pruning, RowLimits
+from longalign.model.pruning import KnownBound, Pruning
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import Gains, load_kernels
 from longalign.pruning.milestones import milestones
-from longalign.pruning.row_limits import row_limits
+from longalign.pruning.row_limits import query_gains
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
@@ -121,25 +121,18 @@ class _Closer:
             return first, share, False
         del first  # its gains take 5 bytes for each letter
         anchors = self.alignment.anchors()
-        pruning = self._with_gains(bound, anchors)
+        pruning = self.problem.pruning_by(bound, self.threads.submit(self.problem.gains, anchors).result())
         share = self._share(pruning)
         if with_limits and share <= _MOST_FOR_LIMITS and self._saves(share):
-            limits = self._limits(share)
-            if len(limits):
-                del pruning
-                pruning = self._with_gains(bound, anchors, limits)
+            one, found = self.problem, self.alignment
+            cells = _SAVED * share * len(one.query) * len(one.target)
+            closer = query_gains(
+                one.query, one.target, one.scoring, one.mode, found, cells, self.backend, self.progress
+            )
+            if closer is not None:
+                pruning = replace(pruning, query=closer)
                 share = self._share(pruning)
         return pruning, share, True
-
-    def _limits(self, share: float) -> RowLimits:
-        one = self.problem
-        cells = _SAVED * share * len(one.query) * len(one.target)
-        return row_limits(
-            one.query, one.target, one.scoring, one.mode, self.alignment, cells, self.backend, self.progress
-        )
-
-    def _with_gains(self, bound: int, *known: Anchors | RowLimits) -> Pruning:
-        return self.problem.pruning_by(bound, self.threads.submit(self.problem.gains, *known).result())
 
     def _share(self, pruning: Pruning) -> float:
         return expected_share(self.problem.scoring, pruning, self.alignment, self.problem.has_floor)

@@ -200,9 +200,9 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch
     known(monkeypatch, int(REPEATED.truth().score), share=0.5, anchors=anchors)
     used, gains = [], problem.gains
 
-    def noted(*codes_and_scoring, anchors, **others):
+    def noted(*codes_and_scoring, anchors, ends):
         used.append(anchors)
-        return gains(*codes_and_scoring, anchors=anchors, **others)
+        return gains(*codes_and_scoring, anchors=anchors, ends=ends)
 
     monkeypatch.setattr(problem, "gains", noted)
     with geometry.applied():

@@ -17,6 +17,7 @@ from longalign.model.pruning import SPACING
 from longalign.model.scoring import Scoring
 from longalign.pruning import budget, milestones, row_limits
 from longalign.pruning.gains import gains
+from longalign.pruning.row_limits import Pieces, query_gains
 from longalign.pruning.seeds import lower_bound
 from longalign.testing.gains import true_gains
 from longalign.testing.inputs import QUERY_N, SCORINGS, TARGET_N
@@ -27,20 +28,18 @@ CPU = CpuBackend(2)
 
 @contextmanager
 def short(letters):
-    """Pieces of at least so many letters; bounds may take a second."""
+    """Pieces of about so many letters; bounds may take a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_limits, "_LEAST_LETTERS", letters)
+        patch.setattr(row_limits, "_LETTERS", letters)
         patch.setattr(milestones, "_MILESTONES", 1 << 20)
         patch.setattr(budget, "_SECONDS", 1.0)
         yield
 
 
-def limits_of(query, target, scoring, mode, backend=CPU, most_cells=np.inf):
-    """The alignment of the seeds and the limits; None without an alignment."""
+def pieces_of(query, target, scoring, mode, backend=CPU):
+    """The alignment of the seeds, and the pieces beside it; None without an alignment."""
     found = lower_bound(query, target, scoring, mode, backend)
-    if found is None:
-        return None
-    return found, row_limits.row_limits(query, target, scoring, mode, found, most_cells, backend)
+    return None if found is None else (found, Pieces(query, target, scoring, mode, found))
 
 
 @pytest.mark.parametrize("backend", [CPU, ReferenceBackend()], ids=["cpu", "reference"])
@@ -53,10 +52,10 @@ def limits_of(query, target, scoring, mode, backend=CPU, most_cells=np.inf):
 )
 def test_no_path_gains_more_than_a_limit(backend, pair, scoring, mode, letters, word):
     with short(letters), mock.patch.object(placed_words, "word_letters", return_value=word):
-        found = limits_of(*pair, scoring, mode, backend)
-    if found is None:
-        return
-    limits = found[1]
+        found = pieces_of(*pair, scoring, mode, backend)
+        if found is None:
+            return
+        limits = found[1].limits(np.inf, backend)
     in_h, _, _ = true_gains(*pair, scoring, mode.ends)
     for row, most in limits.tolist():
         assert row % SPACING == 0
@@ -78,16 +77,14 @@ def with_trouble(rng):
 def test_they_are_close_where_the_bound_by_words_is_not(mode):
     query, target = with_trouble(np.random.default_rng(1))
     with short(4_000):
-        found, limits = limits_of(query, target, Scoring(), mode)
+        found, pieces = pieces_of(query, target, Scoring(), mode)
+        limits = pieces.limits(np.inf, CPU)
     assert len(limits) == 6
-    anchors = found.anchors()
-    excess, known = (
-        gains(query, target, Scoring(), anchors=anchors, ends=mode.ends, limits=limits).query.most[0]
-        - found.score
-        for limits in (limits[:0], limits)
-    )
-    assert excess > 800
-    assert known < 300  # what words miss in the first piece, and alpha for each of the others
+    by_words = gains(query, target, Scoring(), anchors=found.anchors(), ends=mode.ends).query
+    assert by_words.most[0] - found.score > 800
+    assert (
+        pieces.gains(limits).most[0] - found.score < 300
+    )  # what words miss in the first piece, and alpha for each of the others
 
 
 def test_paths_far_from_the_seeds_make_pieces_longer():
@@ -96,22 +93,21 @@ def test_paths_far_from_the_seeds_make_pieces_longer():
     query, more = rng.integers(0, 4, 40_000, np.uint8), rng.integers(0, 4, 900, np.uint8)
     longer = np.concatenate([query[:30_000], more, query[30_000:]])
     with short(2_000):
-        _, limits = limits_of(longer, query, Scoring(), LOCAL)
+        _, pieces = pieces_of(longer, query, Scoring(), LOCAL)
+        limits = pieces.limits(np.inf, CPU)
     lengths = np.diff([*limits[:, 0].tolist(), len(longer)])
     around = np.searchsorted(limits[:, 0], 30_450, "right") - 1
     assert lengths[around] > 4_000
     assert np.median(lengths) < 2_100
 
 
-def test_there_are_none_if_they_would_cost_too_much():
+@pytest.mark.parametrize(
+    ("scoring", "most_cells"),
+    [(Scoring(), 1), (Scoring(1, -3, 3, 0), np.inf)],
+    ids=["they would cost too much", "a longer gap costs no more"],
+)
+def test_there_are_none_if(scoring, most_cells):
     query, target = with_trouble(np.random.default_rng(1))
     with short(4_000):
-        _, limits = limits_of(query, target, Scoring(), LOCAL, most_cells=1)
-    assert limits.shape == (0, 2)
-
-
-def test_there_are_none_if_a_longer_gap_costs_no_more():
-    query, target = with_trouble(np.random.default_rng(1))
-    with short(4_000):
-        _, limits = limits_of(query, target, Scoring(1, -3, 3, 0), LOCAL)
-    assert limits.shape == (0, 2)
+        found, _ = pieces_of(query, target, scoring, LOCAL)
+        assert query_gains(query, target, scoring, LOCAL, found, most_cells, CPU) is None
