@@ -97,9 +97,9 @@ _LEAST_GROWTH = 1.1
 #: planned (`lattice_planned.json`).
 _MORE_IN_MEMORY = 3
 
-#: If at most this share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then
-#: mostly follow diagonals and sweep few chunks, so the least side of a chunk is this many times as long.
-_SHARE_OF_EQUALS, _CHUNK_OF_EQUALS = 1e-3, 8
+#: Between nearly equal sequences, phases 2 and 3 mostly follow diagonals and sweep few chunks. So the least
+#: side of a chunk is this many times as long.
+_CHUNK_OF_EQUALS = 8
 
 
 def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
@@ -309,7 +309,7 @@ class _Cutter:
             room *= _MORE_IN_MEMORY
         if budget is not None:
             room = min(budget, room)
-        longer = _CHUNK_OF_EQUALS if request.share <= _SHARE_OF_EQUALS else 1
+        longer = _CHUNK_OF_EQUALS if request.is_of_equals else 1
         side = longer * max(_MIN_PRUNED_CHUNK, *(device.least_chunk for device in self.devices))
         while True:
             grid = plan_grid(

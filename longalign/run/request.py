@@ -31,6 +31,9 @@ _DEFAULT_SCORING = Scoring()
 #: unless there would be few of them.
 _NARROW_SHARE = 0.3
 
+#: Two sequences are nearly equal if the best score is at least this part of that of equal ones.
+_SCORE_OF_EQUALS = 0.99
+
 #: The factor by which start states make phase 1 longer. It was measured to be two to eight.
 _EAGER_SLOWDOWN = 4.0
 
@@ -72,7 +75,8 @@ class Request:
     With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
     boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`. Each
     of `strands` strands of the query has a matrix of its own; all are cut alike. A pruned run is expected to
-    compute `share` of the cells. A run may look for the `top` best alignments.
+    compute `share` of the cells, and knows that the best score is at least `bound`, scaled. A run may look
+    for the `top` best alignments.
     """
 
     rows: int
@@ -85,6 +89,7 @@ class Request:
     mode: Mode = LOCAL
     strands: int = 1
     share: float = 1.0
+    bound: int = 0
     top: int = 1
 
     @classmethod
@@ -101,6 +106,7 @@ class Request:
             spec.mode,
             len(spec.sides),
             1.0 if known is None else known.share,
+            0 if known is None else known.score,
             spec.top,
         )
 
@@ -143,6 +149,12 @@ class Request:
     def is_narrow(self) -> bool:
         """Whether a pruned run is expected to compute only a narrow band of the matrix."""
         return self.share <= _NARROW_SHARE
+
+    @property
+    def is_of_equals(self) -> bool:
+        """Whether one of the two sequences is known to be nearly equal to a part of the other one."""
+        most = self.scoring.highest * min(self.rows, self.cols)
+        return self.bound >= _SCORE_OF_EQUALS * most > 0
 
     @property
     def kept_share(self) -> float:

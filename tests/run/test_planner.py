@@ -180,20 +180,20 @@ def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
 
 
 @pytest.mark.parametrize(
-    ("rows", "cols", "share", "tiles", "chunk"),
+    ("rows", "cols", "bound", "tiles", "chunk"),
     [
-        (2_900_000, 2_900_000, 0.005, (1, 1), 50_000), (3_000_000, 3_000_000, 0.005, (4, 4), 50_000),
-        (500_000, 2_900_000, 0.005, (1, 1), 50_000), (500_000, 4_000_000, 0.005, (1, 5), 50_000),
-        (20_000_000, 20_000_000, 0.0010, (21, 21), 400_000),
-        (20_000_000, 20_000_000, 0.0011, (21, 21), 50_000),
+        (2_900_000, 2_900_000, 2_000_000, (1, 1), 50_000), (3_000_000, 3_000_000, 2_000_000, (4, 4), 50_000),
+        (500_000, 2_900_000, 400_000, (1, 1), 50_000), (500_000, 4_000_000, 400_000, (1, 5), 50_000),
+        (20_000_000, 20_000_000, 19_800_000, (21, 21), 400_000),
+        (20_000_000, 20_000_000, 19_799_999, (21, 21), 50_000),
     ],
 )  # fmt: skip
 def test_small_tiles_of_a_gpu_are_many_and_have_long_chunks_where_sequences_are_nearly_equal(
-    rows, cols, share, tiles, chunk
+    rows, cols, bound, tiles, chunk
 ):
     device = SmallTiles((10**9, 10**9))
     device.least_chunk, device.line_bytes = 49_152, 3
-    grid = plan(Request(rows, cols, share=share), Resources([device], 1 << 42))
+    grid = plan(Request(rows, cols, share=0.0005, bound=bound), Resources([device], 1 << 42))
     assert grid.shape == tiles
     sides = [stop - start for start, stop in pairwise(grid.col_cuts)]
     assert 0.7 * chunk < max(sides) <= chunk
