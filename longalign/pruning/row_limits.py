@@ -24,9 +24,11 @@ scores may have been left out.
 **Its columns.** The bound by words also says which columns of its first row a path with that score may start
 in: below them, the line of `SideGains` is too low, and above them a line that falls in the same way is. In
 the sweep, paths start in these columns only. Such a path gains at most all letters of the piece, less beta
-for each letter of a horizontal gap. That limits how far to the right it gets. If paths far from the seeds may
-have that score, the piece is made longer: the longer it is, the more a path loses that does not follow the
-seeds. Pieces of which no length will do are left to the bound by words.
+for each letter of a horizontal gap. That limits how far to the right it gets.
+
+**Its length.** By the bound by words, paths far from the seeds may also have that score, as in a piece with a
+long gap. Then the piece is made longer: the longer it is, the more a path loses that does not follow the
+seeds. If no length will do, a short piece is left to the bound by words.
 """
 
 from __future__ import annotations
@@ -48,8 +50,11 @@ from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound
 from longalign.system.threads import in_threads, processors
 
-#: A piece has about this many letters. It is made longer, up to the second number, if it has to be.
-_LETTERS, _MOST_LETTERS = 1 << 17, 1 << 24
+#: The numbers of letters of a piece that are tried, about.
+_LENGTHS = [1 << bits for bits in range(17, 24)]
+
+#: If so many pieces cannot be swept, all above them are left to the bound by words.
+_MOST_FAILURES = 16
 
 #: Bytes of host memory for each letter of a rectangle while it is swept: gains, and a back end's tables.
 _BYTES_PER_LETTER = 10
@@ -73,6 +78,11 @@ class _Piece:
     @property
     def rows(self) -> int:
         return self.stop - self.start
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it is known, or can be found by a sweep, that no path gains much more than expected."""
+        return self.columns is not None or self.most <= self.expected
 
 
 def query_gains(
@@ -160,17 +170,18 @@ class Pieces:
             return
         rows, _, scores = self._milestones.T
         rows = rows // SPACING * SPACING
-        stop, score = len(self._query), self._score
+        stop, score, failures = len(self._query), self._score, 0
         while stop > rows[0]:
-            length = _LETTERS
-            while True:
+            tried: list[_Piece] = []
+            for length in _LENGTHS if failures < _MOST_FAILURES else [stop]:
                 cut = max(0, int(np.searchsorted(rows, stop - length, "right")) - 1)
-                piece = self._piece(int(rows[cut]), stop, score - int(scores[cut]))
-                if piece.columns is not None or cut == 0 or length >= _MOST_LETTERS:
+                tried.append(self._piece(int(rows[cut]), stop, score - int(scores[cut])))
+                if tried[-1].is_limited or cut == 0:
                     break
-                length *= 2
+            failures += not tried[-1].is_limited
+            piece = tried[-1 if tried[-1].is_limited else 0]
             yield piece
-            stop, score = piece.start, int(scores[cut])
+            stop, score = piece.start, score - piece.expected
 
     def _piece(self, start: int, stop: int, expected: int) -> _Piece:
         scoring, slope = self._scoring, self._side.moves.slope

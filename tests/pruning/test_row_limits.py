@@ -15,7 +15,7 @@ from longalign.backends.cpu import CpuBackend, placed_words
 from longalign.model.mode import FIT, LOCAL, MODES
 from longalign.model.pruning import SPACING
 from longalign.model.scoring import Scoring
-from longalign.pruning import budget, milestones, row_limits
+from longalign.pruning import budget, milestones, row_limits, seeds
 from longalign.pruning.gains import gains
 from longalign.pruning.row_limits import Pieces, query_gains
 from longalign.pruning.seeds import lower_bound
@@ -27,12 +27,16 @@ CPU = CpuBackend(2)
 
 
 @contextmanager
-def short(letters):
-    """Pieces of about so many letters; bounds may take a second."""
+def short(letters, lengths=7):
+    """Pieces of about so many letters, and of so many lengths, each twice the one before.
+
+    Bounds may take a second.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_limits, "_LETTERS", letters)
+        patch.setattr(row_limits, "_LENGTHS", [letters << k for k in range(lengths)])
         patch.setattr(milestones, "_MILESTONES", 1 << 20)
         patch.setattr(budget, "_SECONDS", 1.0)
+        patch.setattr(seeds, "word_length", lambda *_: 10)
         yield
 
 
@@ -44,7 +48,7 @@ def pieces_of(query, target, scoring, mode, backend=CPU):
 
 @pytest.mark.parametrize("backend", [CPU, ReferenceBackend()], ids=["cpu", "reference"])
 @given(
-    related_pairs(150),
+    related_pairs(200),
     st.sampled_from(SCORINGS),
     st.sampled_from([LOCAL, FIT, *MODES.values()]),
     st.sampled_from([8, 24, 60]),
@@ -87,18 +91,45 @@ def test_they_are_close_where_the_bound_by_words_is_not(mode):
     )  # what words miss in the first piece, and alpha for each of the others
 
 
+def with_more(rng):
+    """A query of 40,900 letters, of which the target lacks 900 in the middle."""
+    target, more = rng.integers(0, 4, 40_000, np.uint8), rng.integers(0, 4, 900, np.uint8)
+    return np.concatenate([target[:30_000], more, target[30_000:]]), target
+
+
+def lengths_of(lengths):
+    """The first rows and the lengths of the pieces of `with_more`, and the limits of these rows."""
+    query, target = with_more(np.random.default_rng(2))
+    with short(2_000, lengths):
+        _, pieces = pieces_of(query, target, Scoring(), LOCAL)
+        limits = pieces.limits(np.inf, CPU)
+    rows = limits[:, 0]
+    return rows, np.diff([*rows.tolist(), len(query)]), limits[:, 1]
+
+
 def test_paths_far_from_the_seeds_make_pieces_longer():
     """Around letters that only the query has, a path that uses other letters of the target loses less."""
-    rng = np.random.default_rng(2)
-    query, more = rng.integers(0, 4, 40_000, np.uint8), rng.integers(0, 4, 900, np.uint8)
-    longer = np.concatenate([query[:30_000], more, query[30_000:]])
-    with short(2_000):
-        _, pieces = pieces_of(longer, query, Scoring(), LOCAL)
-        limits = pieces.limits(np.inf, CPU)
-    lengths = np.diff([*limits[:, 0].tolist(), len(longer)])
-    around = np.searchsorted(limits[:, 0], 30_450, "right") - 1
+    rows, lengths, _ = lengths_of(lengths=7)
+    around = np.searchsorted(rows, 30_450, "right") - 1
     assert lengths[around] > 4_000
     assert np.median(lengths) < 2_100
+
+
+def test_a_piece_of_which_no_length_will_do_is_short_and_left_to_the_bound_by_words():
+    longer, _, close = lengths_of(lengths=7)
+    rows, lengths, limits = lengths_of(lengths=1)
+    around = np.searchsorted(rows, 30_450, "right") - 1
+    assert lengths.max() < 2_200
+    # Its own letters gain more by that bound than in truth, but no others do.
+    assert 1_000 < limits[0] - close[longer == rows[0]] < 4_000
+    assert limits[around + 1] < 40_900 - 30_450
+
+
+def test_after_several_such_pieces_all_others_are_left_to_the_bound_by_words(monkeypatch):
+    monkeypatch.setattr(row_limits, "_MOST_FAILURES", 1)
+    rows, lengths, _ = lengths_of(lengths=1)
+    assert rows[0] == 0
+    assert lengths[0] > 25_000
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from runs import Pair, SmallTiles
+from runs import Pair, SmallTiles, found_path, using
 
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError
@@ -17,12 +17,12 @@ from longalign.model.alignment import Op
 from longalign.model.pruning import NO_ANCHORS
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Problem
-from longalign.pruning import budget
+from longalign.pruning import budget, row_limits
 from longalign.pruning.seeds import LowerBound
-from longalign.run import bounds
+from longalign.run import bounds, pipeline
 from longalign.run.outcome import Recorder
 from longalign.run.three_phases import problems_of
-from longalign.testing.inputs import mutated
+from longalign.testing.inputs import QUERY_N, mutated
 
 CPU = CpuBackend(1)
 
@@ -154,3 +154,32 @@ def test_after_an_error_nothing_waits_for_gains_and_those_of_the_next_strand_are
     release.set()
     threads[0].join(10)
     assert len(started) == len(finished) == 1
+
+
+def with_long_gaps():
+    """Two sequences with a long insertion, and a long run of N in one of them."""
+    rng = np.random.default_rng(3)
+    query = rng.integers(0, 4, 12_000, np.uint8)
+    target = mutated(query, 12_000, 0.01, rng)
+    query[2_000:2_300] = QUERY_N
+    return np.concatenate([query[:7_000], rng.integers(0, 4, 400, np.uint8), query[7_000:]]), target
+
+
+@pytest.mark.parametrize("mode", ["local", "global", "fit", "overlap", "extend", "semiglobal"])
+def test_row_limits_leave_out_more_cells_and_change_nothing_else(mode, tmp_path):
+    pair = Pair.of_codes(*with_long_gaps(), Scoring(), mode)
+    shares, outcomes = [], []
+    for most, store in ((0.0, None), (1.0, None), (1.0, tmp_path)):
+        events = []
+        limits = mock.patch.multiple(bounds, LEAST_CELLS=1, _LETTERS_A_SECOND=1e12, _MOST_FOR_LIMITS=most)
+        lengths = mock.patch.object(row_limits, "_LENGTHS", [500, 1_000, 2_000, 4_000])
+        with limits, lengths, mock.patch.object(budget, "_SECONDS", 1.0):
+            tiles = SmallTiles((1_500, 1_500), CpuBackend(2), leaf=1 << 18)
+            outcomes.append(pair.run(using(tiles), store, events.append))
+        shares += [event.share for event in events if isinstance(event, BoundFound)]
+    assert shares[1] < 0.8 * shares[0]
+    assert shares[2] == shares[0]  # not in a store
+    plain = pipeline.run(replace(pair.spec(), prune="off"), using(CPU))
+    for outcome in outcomes:
+        assert outcome.end == plain.end
+        assert found_path(outcome) == found_path(plain)
