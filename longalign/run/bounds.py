@@ -130,8 +130,10 @@ class _Closer:
                 one.query, one.target, one.scoring, one.mode, found, cells, self.backend, self.progress
             )
             if closer is not None:
-                pruning = replace(pruning, query=closer)
-                share = self._share(pruning)
+                closer_pruning = replace(pruning, query=closer)
+                closer_share = self._share(closer_pruning)
+                if closer_share < share:
+                    return closer_pruning, closer_share, True
         return pruning, share, True
 
     def _share(self, pruning: Pruning) -> float:

@@ -22,7 +22,7 @@ from longalign.pruning.seeds import LowerBound
 from longalign.run import bounds, pipeline
 from longalign.run.outcome import Recorder
 from longalign.run.three_phases import problems_of
-from longalign.testing.inputs import QUERY_N, mutated
+from longalign.testing.inputs import mutated
 
 CPU = CpuBackend(1)
 
@@ -157,12 +157,16 @@ def test_after_an_error_nothing_waits_for_gains_and_those_of_the_next_strand_are
 
 
 def with_long_gaps():
-    """Two sequences with a long insertion, and a long run of N in one of them."""
-    rng = np.random.default_rng(3)
-    query = rng.integers(0, 4, 12_000, np.uint8)
-    target = mutated(query, 12_000, 0.01, rng)
-    query[2_000:2_300] = QUERY_N
-    return np.concatenate([query[:7_000], rng.integers(0, 4, 400, np.uint8), query[7_000:]]), target
+    """Two sequences of 39,600 letters, each of which has six stretches of 100 that the other lacks."""
+    rng = np.random.default_rng(1)
+    query = rng.integers(0, 4, 39_000, np.uint8)
+    sides = query, mutated(query, 39_000, 0.01, rng)
+    parts: tuple[list[np.ndarray], ...] = [], []
+    for number in range(13):
+        for side, letters in zip(parts, sides, strict=True):
+            side.append(letters[3_000 * number : 3_000 * (number + 1)])
+        parts[number % 2].append(rng.integers(0, 4, 100 * (number < 12), np.uint8))
+    return [np.concatenate(side) for side in parts]
 
 
 @pytest.mark.parametrize("mode", ["local", "global", "fit", "overlap", "extend", "semiglobal"])
@@ -172,9 +176,9 @@ def test_row_limits_leave_out_more_cells_and_change_nothing_else(mode, tmp_path)
     for most, store in ((0.0, None), (1.0, None), (1.0, tmp_path)):
         events = []
         limits = mock.patch.multiple(bounds, LEAST_CELLS=1, _LETTERS_A_SECOND=1e12, _MOST_FOR_LIMITS=most)
-        lengths = mock.patch.object(row_limits, "_LENGTHS", [500, 1_000, 2_000, 4_000])
+        lengths = mock.patch.object(row_limits, "_LENGTHS", [2_000, 4_000, 8_000, 16_000])
         with limits, lengths, mock.patch.object(budget, "_SECONDS", 1.0):
-            tiles = SmallTiles((1_500, 1_500), CpuBackend(2), leaf=1 << 18)
+            tiles = SmallTiles((3_000, 3_000), CpuBackend(2), leaf=1 << 20)
             outcomes.append(pair.run(using(tiles), store, events.append))
         shares += [event.share for event in events if isinstance(event, BoundFound)]
     assert shares[1] < 0.8 * shares[0]
