@@ -359,12 +359,16 @@ class ChargedSide:
         return SideGains(most_here, floor, line, self.moves.slope)
 
     def part(self, start: int, stop: int, most: int, end: PathEnd) -> tuple[SideGains, int]:
-        """The gains, and the second result of `sum_gains`, for the letters start <= k < stop alone."""
+        """The gains, and the second result of `sum_gains`, for the letters start <= k < stop alone.
+
+        Their places count from `start`, and so do diagonals. `end` is for all letters.
+        """
         charges = self.charges[start : stop + 1].copy()
         charges[np.flatnonzero(charges[:-1])[-1:]] = 0  # the last word may end below
         first = np.searchsorted(self.stretches[:, 1], start, "right")
         behind = np.searchsorted(self.stretches[:, 0], stop)
         stretches = self.stretches[first:behind] - np.array([start, start, 0])
+        end = end._replace(corner=end.corner + start)
         return self._sums(self.codes[start:stop], stretches, charges, most, end)
 
     def _sums(

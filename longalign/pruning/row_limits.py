@@ -155,14 +155,12 @@ class Pieces:
     def gains(self, limits: RowLimits) -> SideGains:
         """The gains of the query with these limits."""
         most = self._scoring.highest * min(len(self._query), len(self._target))
-        return self._side.gains_within(
-            limits, self._scoring.gap_open, most, self._path_end(self._mode.ends, 0)
-        )
+        return self._side.gains_within(limits, self._scoring.gap_open, most, self._path_end(self._mode.ends))
 
-    def _path_end(self, ends: FreeEnds, start: int) -> PathEnd:
-        """Where paths from row `start` on may end, if they free these ends."""
+    def _path_end(self, ends: FreeEnds) -> PathEnd:
+        """Where paths may end that free these ends."""
         at_corner = not (ends.query_end or ends.target_end)
-        return PathEnd(ends.query_end, at_corner, len(self._target) - len(self._query) + start)
+        return PathEnd(ends.query_end, at_corner, len(self._target) - len(self._query))
 
     def _cut(self) -> Iterator[_Piece]:
         """All pieces from the end of the query to where the alignment begins, or none."""
@@ -186,7 +184,7 @@ class Pieces:
     def _piece(self, start: int, stop: int, expected: int) -> _Piece:
         scoring, slope = self._scoring, self._side.moves.slope
         ends, most_letters = self._ends(stop), scoring.highest * (stop - start)
-        part, falling = self._side.part(start, stop, most_letters, self._path_end(ends, start))
+        part, falling = self._side.part(start, stop, most_letters, self._path_end(ends))
         most, floor, line = (int(values[0]) for values in part.arrays)
         if floor >= expected or not (ends.ends_anywhere or ends == FIT.ends):
             return _Piece(start, stop, most, expected, None)
