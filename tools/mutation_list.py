@@ -238,6 +238,13 @@ _PRUNING = (
         ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound_with_row_limits",),
     ),
     Fault(
+        "gains: a part above a limit has the corner of all letters",
+        "longalign/pruning/gains.py",
+        "end._replace(corner=end.corner + start)",
+        "end",
+        ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound_with_row_limits",),
+    ),
+    Fault(
         "row limits: a path that gains more than expected is not found",
         "longalign/pruning/row_limits.py",
         "most[piece.start] = min(piece.most, max(piece.expected, _best(result)))",
