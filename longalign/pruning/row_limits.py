@@ -50,7 +50,7 @@ from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound
 from longalign.system.threads import in_threads, processors
 
-#: The numbers of letters of a piece that are tried, about.
+#: The numbers of letters of a piece that are tried, from the first one on.
 _LENGTHS = [1 << bits for bits in range(17, 24)]
 
 #: If so many pieces cannot be swept, all above them are left to the bound by words.
@@ -64,8 +64,9 @@ _BYTES_PER_LETTER = 10
 class _Piece:
     """The rows start <= i <= stop, and paths from the first to the last one of them.
 
-    They gain at most `most`. Those that gain at least `expected` stay within the column boundaries `columns`.
-    They begin in the first `width` of these. None if nothing is known of the columns.
+    They gain at most `most`. Those that gain at least `expected` stay within the column boundaries `columns`,
+    and begin in the first `width` of these. The columns are None if they are unknown or if there are no such
+    paths.
     """
 
     start: int
