@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from longalign.backends.cpu import absent_words, gain_sums, placed_words
@@ -383,7 +383,22 @@ def test_no_path_gains_more_than_the_bound_with_anchors(problem, word, piece, hi
         check(*problem, ends=ends)
 
 
+#: A path that ends in the corner, of which the part below the limit counts diagonals from its own first row.
+IN_THE_CORNER = anchored(
+    "TGACTTGGGATCATCTAAGGAGGATGACTGTCTGTA",
+    "TTGGGATCATCTAAGGAGGATTACTGTCTGTA",
+    Scoring(3, -3, 6, 1),
+    *((4, 0, 4), (8, 4, 9), (17, 13, 6), (23, 19, 13)),
+)
+
+#: A word that extends across a row with a limit.
+ACROSS_A_LIMIT = anchored("ACAAAACAAAACAAACCC", "ACAAAACCAAAC", Scoring(4, 2, 0, 1), *((0, 0, 7), (7, 7, 5)))
+
+
 @given(ANCHORED, st.integers(1, 7), st.sampled_from([1, 2, 32]), ENDS, st.sets(st.integers(0, 6), min_size=1))
+@example(IN_THE_CORNER, 7, 32, MODES["semiglobal:query-start"].ends, {1})
+@example(ACROSS_A_LIMIT, 1, 32, MODES["overlap"].ends, {0, 1})
+@settings(max_examples=200)
 def test_no_path_gains_more_than_the_bound_with_row_limits(problem, word, hills, ends, groups):
     query, target, scoring, _ = problem
     in_h, _, _ = true_gains(query, target, scoring, ends)
