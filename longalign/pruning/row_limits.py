@@ -53,7 +53,8 @@ from longalign.system.threads import in_threads, processors
 #: The numbers of letters of a piece that are tried, from the first one on.
 _LENGTHS = [1 << bits for bits in range(17, 24)]
 
-#: If so many pieces cannot be swept, all above them are left to the bound by words.
+#: Once this many pieces could not be limited at any length, the rows above them become one piece without a
+#: sweep. The bound by words then says what paths gain there.
 _MOST_FAILURES = 16
 
 #: Bytes of host memory for each letter of a rectangle while it is swept: gains, and a back end's tables.
@@ -236,7 +237,7 @@ class Pieces:
 
 
 def _calls(pieces: list[_Piece], host_bytes: int) -> Iterator[list[_Piece]]:
-    """The pieces to sweep, as many at a time as take about so many bytes of host memory; at least one."""
+    """The pieces to sweep, in groups. Each group takes at most `host_bytes`, or is a single piece."""
     call: list[_Piece] = []
     room = 0
     for piece in pieces:

@@ -516,11 +516,12 @@ def check_each_diagonal(rows, gain, slope, spread, words, most=1 << 30, hills=32
     letters = np.zeros(rows, np.uint8), np.zeros(256, np.uint8), np.full(256, gain, np.int64)
     placed = np.array(stretches, np.int64).reshape(-1, 3)
     with small(1, hills=hills):
-        found, _ = sum_gains(*letters, most, moves, placed, PathEnd(True, False, 0), charges)
+        found, falling = sum_gains(*letters, most, moves, placed, PathEnd(True, False, 0), charges)
     table = gains_by_diagonal(rows, gain, words, slope, spread, range(-FAR, FAR + 1))
     want = np.array([[*row.values()] for row in table], np.int64)
     places, diagonals = np.arange(rows + 1)[:, None], np.arange(-FAR, FAR + 1)
     assert (np.minimum(want, most) <= found.at(places, places + diagonals)).all()
+    assert (np.minimum(want[0], most) <= np.maximum(found.floor[0], falling - slope * diagonals)).all()
     if hills < 32 or not {*spread} <= {0, slope}:  # flat parts end between two diagonals
         return
     # A hill is a line above its low side, as high as its low end minus the cost of getting there. The floor

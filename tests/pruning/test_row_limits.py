@@ -28,9 +28,10 @@ CPU = CpuBackend(2)
 
 @contextmanager
 def short(letters, lengths=7):
-    """Pieces of about so many letters, and of so many lengths, each twice the one before.
+    """Small numbers for short sequences.
 
-    Bounds may take a second.
+    Pieces begin with about `letters` letters, and are doubled until `lengths` lengths have been tried. To
+    find a bound may take a second.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_limits, "_LENGTHS", [letters << k for k in range(lengths)])
@@ -87,9 +88,8 @@ def test_they_are_close_where_the_bound_by_words_is_not(mode):
     assert len(limits) == 6
     by_words = gains(query, target, Scoring(), anchors=found.anchors(), ends=mode.ends).query
     assert by_words.most[0] - found.score > 800
-    assert (
-        pieces.gains(limits).most[0] - found.score < 300
-    )  # what words miss in the first piece, and alpha for each of the others
+    # What words miss in the first piece, and alpha for each of the others.
+    assert pieces.gains(limits).most[0] - found.score < 300
 
 
 def with_more(rng):
