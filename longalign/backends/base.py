@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from longalign.model.geometry import checkpoint_rows
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.system.threads import in_threads
+
+T = TypeVar("T")
 
 #: A path in runs: the operations, uint8 of shape (k,), are those of `alignment.Op`, and their lengths, int64
 #: of shape (k,), are at least 1. Neighbouring operations differ.
@@ -437,6 +439,22 @@ class Backend(Protocol):
     def describe(self) -> dict[str, str]:
         """The hardware and the versions of software, for reports and for `longalign devices`."""
         ...
+
+
+def in_calls(parts: Sequence[T], needed: Sequence[int], host_bytes: int, most: int) -> list[list[T]]:
+    """Groups of consecutive parts, each within `host_bytes` and at most `most` parts.
+
+    `needed` are the bytes of each part. One that needs more than `host_bytes` forms a group of its own.
+    """
+    calls: list[list[T]] = []
+    room = 0
+    for part, size in zip(parts, needed, strict=True):
+        if not calls or size > room or len(calls[-1]) == most:
+            calls.append([])
+            room = host_bytes
+        calls[-1].append(part)
+        room -= size
+    return calls
 
 
 #: Tells the facts about one of a number of devices that share a run.

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import SweepJob
+from longalign.backends.base import SweepJob, in_calls
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, Edge, LinearEdge, State, Waypoint, entry_edges, gap_edges
 from longalign.model.pruning import Pruning
@@ -52,16 +52,8 @@ def calls_of(parts: Sequence[Part], host_bytes_per_call: int, most: int) -> list
 
     A part that is too large for `host_bytes_per_call` forms a group of its own.
     """
-    calls: list[list[Part]] = []
-    room = 0
-    for part in parts:
-        needed = bytes_needed(part.rows, part.cols)
-        if not calls or needed > room or len(calls[-1]) == most:
-            calls.append([])
-            room = host_bytes_per_call
-        calls[-1].append(part)
-        room -= needed
-    return calls
+    needed = [bytes_needed(part.rows, part.cols) for part in parts]
+    return in_calls(parts, needed, host_bytes_per_call, most)
 
 
 def corner_edges(

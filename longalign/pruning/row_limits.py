@@ -38,7 +38,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, in_calls, no_progress
 from longalign.backends.cpu.gain_sums import PathEnd
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, State, entry_edges
@@ -236,18 +236,12 @@ class Pieces:
         return anchors
 
 
-def _calls(pieces: list[_Piece], host_bytes: int) -> Iterator[list[_Piece]]:
+def _calls(pieces: list[_Piece], host_bytes: int) -> list[list[_Piece]]:
     """The pieces to sweep, in groups. Each group takes at most `host_bytes`, or is a single piece."""
-    call: list[_Piece] = []
-    room = 0
+    to_sweep, needed = [], []
     for piece in pieces:
-        if piece.columns is None:
-            continue
-        needed = _BYTES_PER_LETTER * (piece.rows + piece.columns[1] - piece.columns[0])
-        if call and needed > room:
-            yield call
-            call = []
-        room = (room if call else host_bytes) - needed
-        call.append(piece)
-    if call:
-        yield call
+        if piece.columns is not None:
+            first, last = piece.columns
+            to_sweep.append(piece)
+            needed.append(_BYTES_PER_LETTER * (piece.rows + last - first))
+    return in_calls(to_sweep, needed, host_bytes, len(to_sweep))
