@@ -27,16 +27,18 @@ the sweep, paths start in these columns only. Such a path gains at most all lett
 for each letter of a horizontal gap. That limits how far to the right it gets.
 
 **Its length.** By the bound by words, paths far from the seeds may also have that score, as in a piece with a
-long gap. Then the piece is made longer: the longer it is, the more a path loses that does not follow the
-seeds. If no length will do, a short piece is left to the bound by words.
+long gap. The longer a piece is, the more such a path loses. So short pieces are taken first, the *units*. It
+is known of each by how much the score of the seeds is above what the bound gives paths far from them, its
+*surplus*. Units are joined until their surplus is positive, in such a way that all sweeps together take the
+least time. Units for which this takes too long are left to the bound by words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, in_calls, no_progress
 from longalign.backends.cpu.gain_sums import PathEnd
@@ -48,14 +50,16 @@ from longalign.model.scoring import NEG_INF, Scoring
 from longalign.pruning.gains import ChargedSide, gains, letters_of_sides, stretches_of_query
 from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound
-from longalign.system.threads import in_threads, processors
+from longalign.system.threads import in_threads, processors, streamed
 
-#: The numbers of letters of a piece that are tried, from the first one on.
-_LENGTHS = [1 << bits for bits in range(17, 24)]
+#: About how many letters of the query a unit has.
+_UNIT = 1 << 17
 
-#: Once this many pieces could not be limited at any length, the rows above them become one piece without a
-#: sweep. The bound by words then says what paths gain there.
-_MOST_FAILURES = 16
+#: A unit is left to the bound by words rather than swept in a piece of more letters than this.
+_LONGEST = 1 << 23
+
+#: The surplus of a unit that cannot be swept. No sum of others outweighs it.
+_NEVER = -(1 << 40)
 
 #: Bytes of host memory for each letter of a rectangle while it is swept: gains, and a back end's tables.
 _BYTES_PER_LETTER = 10
@@ -67,14 +71,15 @@ class _Piece:
 
     They gain at most `most`. Those that gain at least `expected` stay within the column boundaries `columns`,
     and begin in the first `width` of these. The columns are None if they are unknown or if there are no such
-    paths.
+    paths. `surplus` is that of a unit.
     """
 
     start: int
     stop: int
     most: int
     expected: int
-    columns: tuple[int, int] | None
+    surplus: int
+    columns: tuple[int, int] | None = None
     width: int = 0
 
     @property
@@ -82,9 +87,11 @@ class _Piece:
         return self.stop - self.start
 
     @property
-    def is_limited(self) -> bool:
-        """Whether it is known, or can be found by a sweep, that no path gains much more than expected."""
-        return self.columns is not None or self.most <= self.expected
+    def host_bytes(self) -> int:
+        """Those that its sweep takes."""
+        assert self.columns is not None
+        first, last = self.columns
+        return _BYTES_PER_LETTER * (self.rows + last - first)
 
 
 def query_gains(
@@ -136,16 +143,20 @@ class Pieces:
 
     def limits(self, most_cells: float, backend: Backend, progress: Progress = no_progress) -> RowLimits:
         """The limits of the first rows of all pieces; none where `query_gains` returns None."""
-        pieces = list(self._cut())
+        pieces = self._cut()
         if sum(piece.rows * piece.width for piece in pieces) > most_cells:
             return NO_LIMITS
         most = {piece.start: piece.most for piece in pieces}
-        for call in _calls(pieces, backend.host_bytes_per_call):
-            results = backend.sweep(in_threads(self._job, call), progress)
-            for piece, result in zip(call, results, strict=True):
-                most[piece.start] = min(piece.most, max(piece.expected, _best(result)))
+        # A call takes as long as its longest piece, so pieces of similar length are swept together.
+        swept = sorted((piece for piece in pieces if piece.columns is not None), key=_by_rows, reverse=True)
+        needed = [piece.host_bytes for piece in swept]
+        with streamed(self._job, swept) as jobs:
+            for call in in_calls(swept, needed, backend.host_bytes_per_call, len(swept)):
+                results = backend.sweep([next(jobs) for _ in call], progress)
+                for piece, result in zip(call, results, strict=True):
+                    most[piece.start] = min(piece.most, max(piece.expected, _best(result)))
         limits: list[tuple[int, int]] = []
-        for piece in pieces:
+        for piece in reversed(pieces):
             gained = most[piece.start]
             if limits:
                 gained += self._scoring.gap_open + limits[-1][1]
@@ -164,40 +175,47 @@ class Pieces:
         at_corner = not (ends.query_end or ends.target_end)
         return PathEnd(ends.query_end, at_corner, len(self._target) - len(self._query))
 
-    def _cut(self) -> Iterator[_Piece]:
-        """All pieces from the end of the query to where the alignment begins, or none."""
+    def _cut(self) -> list[_Piece]:
+        """The pieces from where the alignment begins to the end of the query, in order, or none."""
         if self._side.moves.slope == 0:
-            return
+            return []
+        cuts, scores = self._cuts()
+        units = in_threads(self._piece, cuts[:-1], cuts[1:], np.diff(scores).tolist())
+        surplus = np.array([unit.surplus for unit in units])
+        ranges = [
+            (cuts[first], cuts[last], scores[last] - scores[first])
+            for first, last in joined(np.array(cuts), surplus)
+        ]
+        return in_threads(self._piece, *zip(*ranges, strict=True))
+
+    def _cuts(self) -> tuple[list[int], list[int]]:
+        """The rows between units, those at both ends included, and what the alignment scores up to there."""
         rows, _, scores = self._milestones.T
         rows = rows // SPACING * SPACING
-        stop, score, failures = len(self._query), self._score, 0
-        while stop > rows[0]:
-            tried: list[_Piece] = []
-            for length in _LENGTHS if failures < _MOST_FAILURES else [stop]:
-                cut = max(0, int(np.searchsorted(rows, stop - length, "right")) - 1)
-                tried.append(self._piece(int(rows[cut]), stop, score - int(scores[cut])))
-                if tried[-1].is_limited or cut == 0:
-                    break
-            failures += not tried[-1].is_limited
-            piece = tried[-1 if tried[-1].is_limited else 0]
-            yield piece
-            stop, score = piece.start, score - piece.expected
+        cuts, so_far = [len(self._query)], [self._score]
+        while cuts[-1] > rows[0]:
+            cut = max(0, int(np.searchsorted(rows, cuts[-1] - _UNIT, "right")) - 1)
+            cuts.append(int(rows[cut]))
+            so_far.append(int(scores[cut]))
+        return cuts[::-1], so_far[::-1]
 
     def _piece(self, start: int, stop: int, expected: int) -> _Piece:
         scoring, slope = self._scoring, self._side.moves.slope
         ends, most_letters = self._ends(stop), scoring.highest * (stop - start)
         part, falling = self._side.part(start, stop, most_letters, self._path_end(ends))
         most, floor, line = (int(values[0]) for values in part.arrays)
-        if floor >= expected or not (ends.ends_anywhere or ends == FIT.ends):
-            return _Piece(start, stop, most, expected, None)
+        is_swept = ends.ends_anywhere or ends == FIT.ends
+        surplus = expected - floor if is_swept else _NEVER
+        if surplus <= 0:
+            return _Piece(start, stop, most, expected, surplus)
         first, last = max(0, -(-(expected - line) // slope)), (falling - expected) // slope
         beside = (most_letters - expected) // scoring.gap_extend
         right = min(len(self._target), last + stop - start + beside)
         if first > last:
-            return _Piece(start, stop, min(most, expected), expected, None)
+            return _Piece(start, stop, min(most, expected), expected, surplus)
         if first >= right:
-            return _Piece(start, stop, most, expected, None)
-        return _Piece(start, stop, most, expected, (first, right), last - first + 1)
+            return _Piece(start, stop, most, expected, surplus)
+        return _Piece(start, stop, most, expected, surplus, (first, right), last - first + 1)
 
     def _ends(self, stop: int) -> FreeEnds:
         """The ends that a piece frees. A path through the last one ends where the mode says."""
@@ -236,12 +254,27 @@ class Pieces:
         return anchors
 
 
-def _calls(pieces: list[_Piece], host_bytes: int) -> list[list[_Piece]]:
-    """The pieces to sweep, in groups. Each group takes at most `host_bytes`, or is a single piece."""
-    to_sweep, needed = [], []
-    for piece in pieces:
-        if piece.columns is not None:
-            first, last = piece.columns
-            to_sweep.append(piece)
-            needed.append(_BYTES_PER_LETTER * (piece.rows + last - first))
-    return in_calls(to_sweep, needed, host_bytes, len(to_sweep))
+def _by_rows(piece: _Piece) -> int:
+    return piece.rows
+
+
+def joined(cuts: NDArray[np.int64], surplus: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The units that form each piece, as half-open ranges, with the least cost of all pieces together.
+
+    `cuts` are the rows between units, those at both ends included. A piece of several units has a positive
+    surplus. Its cost is the square of its rows, like the cells of its rectangle. A unit that has no surplus
+    by itself may form a piece that is not swept, at the cost of the longest piece.
+    """
+    total = np.insert(np.cumsum(surplus), 0, 0)
+    least, first = np.zeros(len(cuts)), np.zeros(len(cuts), np.int64)
+    for stop in range(1, len(cuts)):
+        cost = np.where(total[:stop] < total[stop], (cuts[stop] - cuts[:stop]) ** 2.0, np.inf)
+        cost[-1] = min(cost[-1], float(_LONGEST) ** 2)
+        cost += least[:stop]
+        first[stop] = cost.argmin()
+        least[stop] = cost[first[stop]]
+    pieces, stop = [], len(surplus)
+    while stop:
+        pieces.append((int(first[stop]), stop))
+        stop = pieces[-1][0]
+    return pieces[::-1]

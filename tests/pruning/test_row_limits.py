@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import combinations, pairwise
 from unittest import mock
 
 import numpy as np
@@ -27,14 +28,14 @@ CPU = CpuBackend(2)
 
 
 @contextmanager
-def short(letters, lengths=7):
-    """Small numbers for short sequences.
+def short(letters, longest=1 << 23):
+    """Small numbers for short sequences: units of about `letters` letters, pieces of about `longest` at most.
 
-    Pieces begin with about `letters` letters, and are doubled until `lengths` lengths have been tried. To
-    find a bound may take a second.
+    To find a bound may take a second.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_limits, "_LENGTHS", [letters << k for k in range(lengths)])
+        patch.setattr(row_limits, "_UNIT", letters)
+        patch.setattr(row_limits, "_LONGEST", longest)
         patch.setattr(milestones, "_MILESTONES", 1 << 20)
         patch.setattr(budget, "_SECONDS", 1.0)
         patch.setattr(seeds, "word_length", lambda *_: 10)
@@ -98,10 +99,10 @@ def with_more(rng):
     return np.concatenate([target[:30_000], more, target[30_000:]]), target
 
 
-def lengths_of(lengths):
+def lengths_of(longest=1 << 23):
     """The first rows and the lengths of the pieces of `with_more`, and the limits of these rows."""
     query, target = with_more(np.random.default_rng(2))
-    with short(2_000, lengths):
+    with short(2_000, longest):
         _, pieces = pieces_of(query, target, Scoring(), LOCAL)
         limits = pieces.limits(np.inf, CPU)
     rows = limits[:, 0]
@@ -110,15 +111,15 @@ def lengths_of(lengths):
 
 def test_paths_far_from_the_seeds_make_pieces_longer():
     """Around letters that only the query has, a path that uses other letters of the target loses less."""
-    rows, lengths, _ = lengths_of(lengths=7)
+    rows, lengths, _ = lengths_of()
     around = np.searchsorted(rows, 30_450, "right") - 1
     assert lengths[around] > 4_000
     assert np.median(lengths) < 2_100
 
 
-def test_a_piece_of_which_no_length_will_do_is_short_and_left_to_the_bound_by_words():
-    longer, _, close = lengths_of(lengths=7)
-    rows, lengths, limits = lengths_of(lengths=1)
+def test_a_unit_that_takes_too_long_is_left_to_the_bound_by_words():
+    longer, _, close = lengths_of()
+    rows, lengths, limits = lengths_of(longest=2_000)
     around = np.searchsorted(rows, 30_450, "right") - 1
     assert lengths.max() < 2_200
     # Its own letters gain more by that bound than in truth, but no others do.
@@ -126,11 +127,28 @@ def test_a_piece_of_which_no_length_will_do_is_short_and_left_to_the_bound_by_wo
     assert limits[around + 1] < 40_900 - 30_450
 
 
-def test_after_several_such_pieces_all_others_are_left_to_the_bound_by_words(monkeypatch):
-    monkeypatch.setattr(row_limits, "_MOST_FAILURES", 1)
-    rows, lengths, _ = lengths_of(lengths=1)
-    assert rows[0] == 0
-    assert lengths[0] > 25_000
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(-9, 9)), min_size=1, max_size=9), st.integers(1, 90)
+)
+def test_units_are_joined_at_the_least_cost(units, longest):
+    """All ways to join a few units are tried."""
+    rows, surplus = np.array(units).T
+    cuts = np.insert(np.cumsum(rows), 0, 0)
+
+    def cost(first, last):
+        own = [(cuts[last] - cuts[first]) ** 2] if surplus[first:last].sum() > 0 else []
+        return min(own + [longest**2] * (last - first == 1), default=np.inf)
+
+    def total(places):
+        return sum(cost(*ends) for ends in pairwise(places))
+
+    inner = range(1, len(units))
+    ways = ([0, *places, len(units)] for count in range(len(units)) for places in combinations(inner, count))
+    with mock.patch.object(row_limits, "_LONGEST", longest):
+        found = row_limits.joined(cuts, surplus)
+    assert [last for _, last in found[:-1]] == [first for first, _ in found[1:]]
+    assert (found[0][0], found[-1][1]) == (0, len(units))
+    assert sum(cost(*ends) for ends in found) == min(map(total, ways))
 
 
 @pytest.mark.parametrize(
