@@ -11,14 +11,16 @@ from longalign.model.scoring import Scoring
 from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.seeds import LowerBound
 
-#: About how many milestones an alignment has.
+#: About how many milestones an alignment has, unless another number is asked for.
 _MILESTONES = 1 << 12
 
 
-def milestones(query: Codes, target: Codes, scoring: Scoring, found: LowerBound) -> Milestones:
-    """Cells of an alignment in which letter pairs begin, evenly along its rows; at least one."""
+def milestones(
+    query: Codes, target: Codes, scoring: Scoring, found: LowerBound, most: int = _MILESTONES
+) -> Milestones:
+    """Cells of an alignment where letter pairs begin, evenly along its rows: about `most`, at least one."""
     is_pair = found.ops == Op.DIAGONAL
-    spacing = 1 + int(found.lengths[is_pair].sum()) // _MILESTONES
+    spacing = 1 + int(found.lengths[is_pair].sum()) // most
     pieces = np.where(is_pair, -(-found.lengths // spacing), 1)
     last = np.cumsum(pieces) - 1
     ops, lengths = np.repeat(found.ops, pieces), np.repeat(np.where(is_pair, spacing, found.lengths), pieces)

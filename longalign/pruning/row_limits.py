@@ -31,6 +31,13 @@ long gap. The longer a piece is, the more such a path loses. So short pieces are
 is known of each by how much the score of the seeds is above what the bound gives paths far from them, its
 *surplus*. Units are joined until their surplus is positive, in such a way that all sweeps together take the
 least time. Units for which this takes too long are left to the bound by words.
+
+**Where it ends.** Suppose that the alignment of the seeds has a long horizontal gap soon below the first row
+of a piece. A path may begin in the column behind the gap, and have these rows in a vertical gap, which
+costs beta for each. So U is higher than the score of the seeds there. Likewise above the last row. Let T(i)
+be what the alignment of the seeds scores up to row i, plus beta * i. If the query is cut in row i, paths in
+the piece below gain max(T(i) - T(k)) for k >= i in this way, less alpha, and those in the piece above
+max(T(k) - T(i)) for k <= i. So the query is cut where the sum of the two is least.
 """
 
 from __future__ import annotations
@@ -40,13 +47,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, in_calls, no_progress
+from longalign.backends.base import Backend, Progress, SweepJob, in_calls, no_progress
 from longalign.backends.cpu.gain_sums import PathEnd
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, State, entry_edges
 from longalign.model.mode import FIT, FreeEnds, Mode
 from longalign.model.pruning import NO_LIMITS, SPACING, Anchors, Pruning, RowLimits, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
+from longalign.pruning.band_sweep import best_scores
 from longalign.pruning.gains import ChargedSide, gains, letters_of_sides, stretches_of_query
 from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound
@@ -54,6 +62,9 @@ from longalign.system.threads import in_threads, processors, streamed
 
 #: About how many letters of the query a unit has.
 _UNIT = 1 << 17
+
+#: A unit begins at one of several places, about this many in as many letters.
+_PLACES = 16
 
 #: A unit is left to the bound by words rather than swept in a piece of more letters than this.
 _LONGEST = 1 << 23
@@ -116,11 +127,6 @@ def query_gains(
     return pieces.gains(limits) if len(limits) else None
 
 
-def _best(result: SweepResult) -> int:
-    """The best score of a piece: that of the best cell or, in mode `fit`, the highest of the last row."""
-    return int(result.rows[0].h.max()) if result.rows else int(result.best.score)
-
-
 def _starts(width: int, cols: int, scoring: Scoring) -> Boundary:
     """The top edge of a piece. Paths start in its first `width` cells; to the right there are gaps only."""
     h, gap = np.zeros(cols + 1, np.int32), np.full(cols + 1, NEG_INF, np.int32)
@@ -136,7 +142,8 @@ class Pieces:
         self._query, self._target = (np.ascontiguousarray(codes) for codes in (query, target))
         self._scoring, self._mode = scoring, mode
         self._anchors, self._score = found.anchors(), found.score
-        self._milestones = milestones(query, target, scoring, found)
+        places = 1 + len(query) // _UNIT * _PLACES
+        self._milestones = milestones(query, target, scoring, found, places)
         letters, _ = letters_of_sides(self._query, self._target, scoring)
         stretches = stretches_of_query(self._anchors)
         self._side = ChargedSide.of(self._query, self._target, letters, stretches, processors())
@@ -152,9 +159,9 @@ class Pieces:
         needed = [piece.host_bytes for piece in swept]
         with streamed(self._job, swept) as jobs:
             for call in in_calls(swept, needed, backend.host_bytes_per_call, len(swept)):
-                results = backend.sweep([next(jobs) for _ in call], progress)
-                for piece, result in zip(call, results, strict=True):
-                    most[piece.start] = min(piece.most, max(piece.expected, _best(result)))
+                scores = best_scores([next(jobs) for _ in call], backend, progress)
+                for piece, score in zip(call, scores, strict=True):
+                    most[piece.start] = min(piece.most, max(piece.expected, score))
         limits: list[tuple[int, int]] = []
         for piece in reversed(pieces):
             gained = most[piece.start]
@@ -191,10 +198,15 @@ class Pieces:
     def _cuts(self) -> tuple[list[int], list[int]]:
         """The rows between units, those at both ends included, and what the alignment scores up to there."""
         rows, _, scores = self._milestones.T
+        level = scores + self._scoring.gap_extend * rows
+        avoided = np.maximum.accumulate(level) - np.minimum.accumulate(level[::-1])[::-1]
         rows = rows // SPACING * SPACING
         cuts, so_far = [len(self._query)], [self._score]
         while cuts[-1] > rows[0]:
-            cut = max(0, int(np.searchsorted(rows, cuts[-1] - _UNIT, "right")) - 1)
+            first, behind = np.searchsorted(rows, [cuts[-1] - 2 * _UNIT, cuts[-1] - _UNIT], "right")
+            behind = max(behind, 1)
+            nearest_first = avoided[min(first, behind - 1) : behind][::-1]
+            cut = behind - 1 - int(nearest_first.argmin())
             cuts.append(int(rows[cut]))
             so_far.append(int(scores[cut]))
         return cuts[::-1], so_far[::-1]

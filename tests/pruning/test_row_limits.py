@@ -16,7 +16,7 @@ from longalign.backends.cpu import CpuBackend, placed_words
 from longalign.model.mode import FIT, LOCAL, MODES
 from longalign.model.pruning import SPACING
 from longalign.model.scoring import Scoring
-from longalign.pruning import budget, milestones, row_limits, seeds
+from longalign.pruning import band_sweep, budget, row_limits, seeds
 from longalign.pruning.gains import gains
 from longalign.pruning.row_limits import Pieces, query_gains
 from longalign.pruning.seeds import lower_bound
@@ -31,12 +31,13 @@ CPU = CpuBackend(2)
 def short(letters, longest=1 << 23):
     """Small numbers for short sequences: units of about `letters` letters, pieces of about `longest` at most.
 
-    To find a bound may take a second.
+    A piece has several slabs. To find a bound may take a second.
     """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(band_sweep, "_ROWS", letters // 3)
         patch.setattr(row_limits, "_UNIT", letters)
         patch.setattr(row_limits, "_LONGEST", longest)
-        patch.setattr(milestones, "_MILESTONES", 1 << 20)
+        patch.setattr(row_limits, "_PLACES", letters)
         patch.setattr(budget, "_SECONDS", 1.0)
         patch.setattr(seeds, "word_length", lambda *_: 10)
         yield

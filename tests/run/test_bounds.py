@@ -175,7 +175,8 @@ def test_row_limits_leave_out_more_cells_and_change_nothing_else(mode, tmp_path)
     shares, outcomes = [], []
     for most, store in ((0.0, None), (1.0, None), (1.0, tmp_path)):
         events = []
-        limits = mock.patch.multiple(bounds, LEAST_CELLS=1, _LETTERS_A_SECOND=1e12, _MOST_FOR_LIMITS=most)
+        costs = {"LEAST_CELLS": 1, "_LETTERS_A_SECOND": 1e12, "_MOST_FOR_LIMITS": most, "_SAVED": 1.0}
+        limits = mock.patch.multiple(bounds, **costs)
         units = mock.patch.object(row_limits, "_UNIT", 2_000)
         with limits, units, mock.patch.object(budget, "_SECONDS", 1.0):
             tiles = SmallTiles((3_000, 3_000), CpuBackend(2), leaf=1 << 20)

@@ -1,0 +1,96 @@
+"""Sweep rectangles in which a narrow band of cells is needed: slab by slab, each in the columns of the band.
+
+A back end leaves out the blocks beside a band one by one. In a long rectangle there are far more of them than
+blocks in the band. So the rows are swept in slabs. In the first row of a slab, the cells are known from which
+a path of interest can go on. They limit the columns of the slab:
+
+- No such path gets to the left of the first of these cells. The slab begins one column before it, so that a
+  vertical gap may go down from it. That column has the values of cells that were left out.
+- Take a path from one of these cells, with value v, to a row of the slab. If x letters of it are in
+  horizontal gaps, its value is at most v + highest * rows - beta * x there. It can only reach the bound if
+  this, with the most that it can gain from the last row of the slab on, does. That limits x. (The most that
+  can be gained falls by `highest` a row at most, so it suffices to look at the last row.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
+from longalign.model.boundary import Boundary, Edge, LinearEdge
+from longalign.model.pruning import values_left_out
+from longalign.model.scoring import NEG_INF
+
+#: The rows of a slab: a multiple of `SPACING`.
+_ROWS = 1 << 18
+
+
+def best_scores(jobs: Sequence[SweepJob], backend: Backend, progress: Progress = no_progress) -> list[int]:
+    """The best score of each rectangle: that of its best cell, if requested, otherwise that of its last row.
+
+    The jobs have a pruning, and beta is not 0. A score below the bound may be too low. `progress` receives
+    the cells of the slabs. Raises BackendError if the device fails, and whatever `progress` raises.
+    """
+    descents = [_Descent(job) for job in jobs]
+    while slabs := [(one, slab) for one in descents if (slab := one.slab()) is not None]:
+        results = backend.sweep([slab for _, slab in slabs], progress)
+        for (one, _), result in zip(slabs, results, strict=True):
+            one.go_on(result)
+    return [one.best for one in descents]
+
+
+class _Descent:
+    """A sweep on its way down: the row that it has come to, and the boundary there, from a column on."""
+
+    def __init__(self, job: SweepJob) -> None:
+        self.best = NEG_INF
+        self._job, self._row, self._col = job, 0, 0
+        self._top = job.top
+
+    def slab(self) -> SweepJob | None:
+        """The next rows. None at the end of the rectangle, or if no path of interest goes on."""
+        job, start, pruning = self._job, self._row, self._job.pruning
+        stop = min(start + _ROWS, len(job.query))
+        assert pruning is not None
+        cols, least = self._col + np.arange(len(self._top) + 1), pruning.bound - job.scoring.gap_open
+        alive = np.flatnonzero(self._top.h + pruning.gain(start, start, cols, cols) >= least)
+        if start == stop or len(alive) == 0:
+            return None
+        first = max(0, int(cols[alive[0]]) - 1)
+        most = job.scoring.highest * (stop - start) + int(pruning.query.most[stop]) - least
+        in_gaps = (self._top.h[alive] + most) // job.scoring.gap_extend
+        farthest = int((cols[alive] + in_gaps).max()) + stop - start
+        last = min(len(job.target), max(first + 1, farthest))
+        top = self._top_between(first, last)
+        left = job.left.part(start, stop) if first == 0 else _left_of_band(stop - start, top)
+        self._row, self._col = stop, first
+        return SweepJob(
+            job.query[start:stop], job.target[first:last], job.scoring, top, left, False,
+            (stop - start,), (), job.track_best,
+            of_matrix=job.of_matrix, pruning=pruning.within(start, stop, first, last),
+        )  # fmt: skip
+
+    def go_on(self, result: SweepResult) -> None:
+        """Take the result of the slab, whose last row is the first one of the next slab."""
+        [self._top] = result.rows
+        if self._job.track_best:
+            self.best = max(self.best, int(result.best.score))
+        elif self._row == len(self._job.query):
+            self.best = int(self._top.h.max())
+
+    def _top_between(self, first: int, last: int) -> Edge:
+        """The boundary above the slab with these columns. Beyond its end, cells were left out."""
+        known = self._top.part(first - self._col, min(last - self._col, len(self._top)))
+        missing = last - first - len(known)
+        if missing == 0:
+            return known
+        level = values_left_out(self._job.scoring, local=False)
+        sides = zip((known.h, known.gap), level, strict=True)
+        return Boundary(*(np.append(side, np.full(missing, value, np.int32)) for side, value in sides))
+
+
+def _left_of_band(rows: int, top: Edge) -> LinearEdge:
+    """The left edge of a slab whose first column no path of interest visits."""
+    return LinearEdge(rows, top.h_at([0])[0], NEG_INF, 0)

@@ -1,0 +1,80 @@
+"""Sweeps of a band slab by slab find the same best scores as sweeps of whole rectangles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from related_pairs import related_pairs
+
+from longalign.backends.base import SweepJob
+from longalign.backends.cpu import CpuBackend
+from longalign.model.boundary import State, entry_edges, local_edges
+from longalign.model.mode import FIT, LOCAL
+from longalign.model.pruning import Pruning
+from longalign.model.scoring import Scoring
+from longalign.pruning import band_sweep
+from longalign.pruning.band_sweep import best_scores
+from longalign.pruning.gains import gains
+from longalign.testing.inputs import SCORINGS
+from longalign.testing.reference import ReferenceBackend
+
+REFERENCE = ReferenceBackend()
+
+
+def job_of(query, target, scoring, *, anywhere):
+    """A sweep of paths that start anywhere in the first row, and end in the last one or anywhere."""
+    top, _ = local_edges(len(query), len(target))
+    _, left = entry_edges(State.H, len(query), len(target), scoring)
+    rows = () if anywhere else (len(query),)
+    return SweepJob(query, target, scoring, top, left, False, rows, (), anywhere, of_matrix=True)
+
+
+def best_of(job):
+    """The best score by a sweep of all cells."""
+    [result] = REFERENCE.sweep([job])
+    return result.best.score if job.track_best else result.rows[0].h.max()
+
+
+def pruned(job, bound):
+    """The same with a bound."""
+    ends = LOCAL.ends if job.track_best else FIT.ends
+    most = gains(job.query, job.target, job.scoring, ends=ends)
+    return replace(job, pruning=Pruning(bound, most.query, most.target))
+
+
+@given(
+    st.lists(st.tuples(related_pairs(120), st.booleans(), st.sampled_from([0, 1, 9, 60])), max_size=2),
+    st.sampled_from([scoring for scoring in SCORINGS if scoring.gap_extend > 0]),
+    st.sampled_from([8, 16, 56]),
+)
+@settings(max_examples=60)
+def test_scores_that_reach_the_bound_are_those_of_whole_sweeps(inputs, scoring, rows):
+    jobs = [
+        (job_of(*pair, scoring, anywhere=anywhere), below)
+        for pair, anywhere, below in inputs
+        if min(map(len, pair))
+    ]
+    best = [best_of(job) for job, _ in jobs]
+    bounds = [score - below for score, (_, below) in zip(best, jobs, strict=True)]
+    with mock.patch.object(band_sweep, "_ROWS", rows):
+        found = best_scores(
+            [pruned(job, bound) for (job, _), bound in zip(jobs, bounds, strict=True)], REFERENCE
+        )
+        out_of_reach = best_scores(
+            [pruned(job, score + 1) for (job, _), score in zip(jobs, best, strict=True)], REFERENCE
+        )
+    assert found == best
+    assert all(score <= true for score, true in zip(out_of_reach, best, strict=True))
+
+
+def test_slabs_have_few_cells_beside_the_band():
+    query = np.random.default_rng(1).integers(0, 4, 8_000, np.uint8)
+    job = job_of(query, query.copy(), Scoring(), anywhere=False)
+    cells = []
+    with mock.patch.object(band_sweep, "_ROWS", 800):
+        assert best_scores([pruned(job, 8_000)], CpuBackend(1), cells.append) == [8_000]
+    assert sum(cells) < 0.3 * job.cells
