@@ -155,7 +155,7 @@ class Pieces:
             return NO_LIMITS
         most = {piece.start: piece.most for piece in pieces}
         # A call takes as long as its longest piece, so pieces of similar length are swept together.
-        swept = sorted((piece for piece in pieces if piece.columns is not None), key=_by_rows, reverse=True)
+        swept = sorted((piece for piece in pieces if piece.columns is not None), key=_by_rows)
         needed = [piece.host_bytes for piece in swept]
         with streamed(self._job, swept) as jobs:
             for call in in_calls(swept, needed, backend.host_bytes_per_call, len(swept)):
