@@ -240,9 +240,30 @@ _PRUNING = (
     Fault(
         "row limits: a path that gains more than expected is not found",
         "longalign/pruning/row_limits.py",
-        "most[piece.start] = min(piece.most, max(piece.expected, _best(result)))",
+        "most[piece.start] = min(piece.most, max(piece.expected, score))",
         "most[piece.start] = min(piece.most, piece.expected)",
         ("tests/pruning/test_row_limits.py::test_no_path_gains_more_than_a_limit",),
+    ),
+    Fault(
+        "row limits: the query is cut beside long gaps",
+        "longalign/pruning/row_limits.py",
+        "cut = behind - 1 - int(nearest_first.argmin())",
+        "cut = behind - 1",
+        ("tests/pruning/test_row_limits.py::test_the_query_is_not_cut_near_a_long_gap",),
+    ),
+    Fault(
+        "band sweep: a slab begins in the first column of the band",
+        "longalign/pruning/band_sweep.py",
+        "first = max(0, int(cols[alive[0]]) - 1)",
+        "first = int(cols[alive[0]])",
+        ("tests/pruning/test_band_sweep.py::test_scores_that_reach_the_bound_are_those_of_whole_sweeps",),
+    ),
+    Fault(
+        "band sweep: a slab has no columns for horizontal gaps",
+        "longalign/pruning/band_sweep.py",
+        "(cols[alive] + in_gaps).max()",
+        "cols[alive].max()",
+        ("tests/pruning/test_band_sweep.py::test_scores_that_reach_the_bound_are_those_of_whole_sweeps",),
     ),
     Fault(
         "cuda: two GPUs load the same machine code",
