@@ -6,6 +6,7 @@ from dataclasses import replace
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from related_pairs import related_pairs
@@ -69,6 +70,17 @@ def test_scores_that_reach_the_bound_are_those_of_whole_sweeps(inputs, scoring, 
         )
     assert found == best
     assert all(score <= true for score, true in zip(out_of_reach, best, strict=True))
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["more columns", "more rows"])
+def test_a_long_gap_crosses_slabs(turned):
+    rng = np.random.default_rng(1)
+    longer, more = rng.integers(0, 4, 60, np.uint8), rng.integers(0, 4, 25, np.uint8)
+    sides = longer, np.concatenate([longer[:30], more, longer[30:]])
+    job = job_of(*(sides[::-1] if turned else sides), Scoring(2, -3, 4, 1), anywhere=False)
+    best = best_of(job)
+    with mock.patch.object(band_sweep, "_ROWS", 8):
+        assert best_scores([pruned(job, best)], REFERENCE) == [best]
 
 
 def test_slabs_have_few_cells_beside_the_band():

@@ -128,6 +128,18 @@ def test_a_unit_that_takes_too_long_is_left_to_the_bound_by_words():
     assert limits[around + 1] < 40_900 - 30_450
 
 
+def test_the_query_is_not_cut_near_a_long_gap():
+    """Otherwise a path in the piece above ends before the gap, or one in the piece below begins behind it."""
+    rng = np.random.default_rng(3)
+    query, more = rng.integers(0, 4, 12_000, np.uint8), rng.integers(0, 4, 300, np.uint8)
+    target = np.concatenate([query[:4_030], more, query[4_030:7_930], more, query[7_930:]])
+    with short(4_000):
+        found, pieces = pieces_of(query, target, Scoring(), LOCAL)
+        limits = pieces.limits(np.inf, CPU)
+    assert len(limits) > 2
+    assert pieces.gains(limits).most[0] - found.score < 100
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 30), st.integers(-9, 9)), min_size=1, max_size=9), st.integers(1, 90)
 )
