@@ -32,12 +32,13 @@ is known of each by how much the score of the seeds is above what the bound give
 *surplus*. Units are joined until their surplus is positive, in such a way that all sweeps together take the
 least time. Units for which this takes too long are left to the bound by words.
 
-**Where it ends.** Suppose that the alignment of the seeds has a long horizontal gap soon below the first row
-of a piece. A path may begin in the column behind the gap, and have these rows in a vertical gap, which
-costs beta for each. So U is higher than the score of the seeds there. Likewise above the last row. Let T(i)
-be what the alignment of the seeds scores up to row i, plus beta * i. If the query is cut in row i, paths in
-the piece below gain max(T(i) - T(k)) for k >= i in this way, less alpha, and those in the piece above
-max(T(k) - T(i)) for k <= i. So the query is cut where the sum of the two is least.
+**Where it ends.** The alignment of the seeds may have a long gap soon below the first row of a piece. A path
+may begin elsewhere and meet the alignment behind the gap. It pairs the letters before that with any others,
+which costs less than a vertical gap. So U is higher than the score of the seeds. It is the same with a long
+gap soon above the last row. Say that each such letter costs beta / 2, and let T(i) be what the alignment
+scores up to row i, plus beta / 2 for each row. If the query is cut in row i, paths in the piece below gain
+max(T(i) - T(k)) for k >= i in this way, and those in the piece above max(T(k) - T(i)) for k <= i. The query
+is cut where the sum of the two is least.
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ class Pieces:
     def _cuts(self) -> tuple[list[int], list[int]]:
         """The rows between units, those at both ends included, and what the alignment scores up to there."""
         rows, _, scores = self._milestones.T
-        level = scores + self._scoring.gap_extend * rows
+        level = scores + self._scoring.gap_extend * rows // 2
         avoided = np.maximum.accumulate(level) - np.minimum.accumulate(level[::-1])[::-1]
         rows = rows // SPACING * SPACING
         cuts, so_far = [len(self._query)], [self._score]
