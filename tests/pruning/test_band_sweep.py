@@ -78,7 +78,7 @@ def test_a_long_gap_crosses_slabs(turned):
     rng = np.random.default_rng(1)
     longer, more = rng.integers(0, 4, 60, np.uint8), rng.integers(0, 4, 25, np.uint8)
     sides = longer, np.concatenate([longer[:30], more, longer[30:]])
-    job = job_of(*(sides[::-1] if turned else sides), Scoring(2, -3, 4, 1), anywhere=True)
+    job = job_of(*(sides[::-1] if turned else sides), Scoring(5, -4, 2, 1), anywhere=True)
     with mock.patch.object(band_sweep, "_ROWS", 8):
         assert best_scores([pruned_closely(job)], REFERENCE) == [best_of(job)]
 
