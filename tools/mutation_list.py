@@ -254,15 +254,15 @@ _PRUNING = (
     Fault(
         "band sweep: a slab begins in the first column of the band",
         "longalign/pruning/band_sweep.py",
-        "first = max(0, int(cols[alive[0]]) - 1)",
-        "first = int(cols[alive[0]])",
+        "first = max(0, int(cols[needed[0]]) - 1)",
+        "first = int(cols[needed[0]])",
         ("tests/pruning/test_band_sweep.py::test_a_long_gap_crosses_slabs",),
     ),
     Fault(
         "band sweep: a slab has no columns for horizontal gaps",
         "longalign/pruning/band_sweep.py",
-        "(cols[alive] + in_gaps).max()",
-        "cols[alive].max()",
+        "(cols[needed] + gap_letters).max()",
+        "cols[needed].max()",
         ("tests/pruning/test_band_sweep.py::test_a_long_gap_crosses_slabs",),
     ),
     Fault(

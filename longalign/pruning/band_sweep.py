@@ -6,10 +6,10 @@ a path of interest can go on. They limit the columns of the slab:
 
 - No such path gets to the left of the first of these cells. The slab begins one column before it, so that a
   vertical gap may go down from it. That column has the values of cells that were left out.
-- Take a path from one of these cells, with value v, to a row of the slab. If x letters of it are in
+- Take a path from one of these cells, with value v, to the last row of the slab. If x letters of it are in
   horizontal gaps, its value is at most v + highest * rows - beta * x there. It can only reach the bound if
-  this, with the most that it can gain from the last row of the slab on, does. That limits x. (The most that
-  can be gained falls by `highest` a row at most, so it suffices to look at the last row.)
+  this, with the most that it can gain from there on, does. That limits x. A path that ends before the last
+  row gains no more than that, as the most that can be gained is never below 0.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ def best_scores(jobs: Sequence[SweepJob], backend: Backend, progress: Progress =
     the cells of the slabs. Raises BackendError if the device fails, and whatever `progress` raises.
     """
     descents = [_Descent(job) for job in jobs]
-    while slabs := [(one, slab) for one in descents if (slab := one.slab()) is not None]:
-        results = backend.sweep([slab for _, slab in slabs], progress)
-        for (one, _), result in zip(slabs, results, strict=True):
-            one.go_on(result)
-    return [one.best for one in descents]
+    under_way = descents
+    while under_way:
+        slabs = [descent.next_slab() for descent in under_way]
+        going_on = [(one, slab) for one, slab in zip(under_way, slabs, strict=True) if slab is not None]
+        results = backend.sweep([slab for _, slab in going_on], progress)
+        under_way = [one for one, _ in going_on]
+        for descent, result in zip(under_way, results, strict=True):
+            descent.take(result)
+    return [descent.best for descent in descents]
 
 
 class _Descent:
@@ -49,19 +53,22 @@ class _Descent:
         self._job, self._row, self._col = job, 0, 0
         self._top = job.top
 
-    def slab(self) -> SweepJob | None:
+    def next_slab(self) -> SweepJob | None:
         """The next rows. None at the end of the rectangle, or if no path of interest goes on."""
         job, start, pruning = self._job, self._row, self._job.pruning
         stop = min(start + _ROWS, len(job.query))
         assert pruning is not None
-        cols, least = self._col + np.arange(len(self._top) + 1), pruning.bound - job.scoring.gap_open
-        alive = np.flatnonzero(self._top.h + pruning.gain(start, start, cols, cols) >= least)
-        if start == stop or len(alive) == 0:
+        if start == stop:
             return None
-        first = max(0, int(cols[alive[0]]) - 1)
-        most = job.scoring.highest * (stop - start) + int(pruning.query.most[stop]) - least
-        in_gaps = (self._top.h[alive] + most) // job.scoring.gap_extend
-        farthest = int((cols[alive] + in_gaps).max()) + stop - start
+        h = self._top.h.astype(np.int64)
+        cols, least = self._col + np.arange(len(h)), pruning.bound - job.scoring.gap_open
+        needed = np.flatnonzero(h + pruning.gain(start, start, cols, cols) >= least)
+        if len(needed) == 0:
+            return None
+        first = max(0, int(cols[needed[0]]) - 1)
+        most = job.scoring.highest * (stop - start) + int(pruning.query.most[stop])
+        gap_letters = (h[needed] + most - least) // job.scoring.gap_extend
+        farthest = int((cols[needed] + gap_letters).max()) + stop - start
         last = min(len(job.target), max(first + 1, farthest))
         top = self._top_between(first, last)
         left = job.left.part(start, stop) if first == 0 else _left_of_band(stop - start, top)
@@ -72,7 +79,7 @@ class _Descent:
             of_matrix=job.of_matrix, pruning=pruning.within(start, stop, first, last),
         )  # fmt: skip
 
-    def go_on(self, result: SweepResult) -> None:
+    def take(self, result: SweepResult) -> None:
         """Take the result of the slab, whose last row is the first one of the next slab."""
         [self._top] = result.rows
         if self._job.track_best:

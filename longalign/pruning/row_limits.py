@@ -2,12 +2,12 @@
 
 The bound of `longalign.pruning.gains` is far above what can be gained in truth where the sequences differ by
 long gaps or runs of N. This excess adds up: a path at the start of the matrix is given all of it, and a wide
-band of cells has to be computed. It is found out piece by piece here, at a small part of that cost.
+band of cells has to be computed. Sweeps of pieces remove it, at a small part of that cost.
 
 **Pieces.** The query is cut into pieces of consecutive letters. Let U be the most that a path gains in the
 rows of a piece, from H in any cell of the first row boundary to any cell of the last one. A path from the
-first row of the piece on goes through all of it, and then gains what a path from the last row on gains. There
-it may be in a gap, which has been opened already. So with L as the limit of the next piece's first row, the
+first row of the piece on goes through all of it, and then gains what a path from the last row on gains. If it
+is in a gap there, it does not pay alpha again. So with L as the limit of the next piece's first row, the
 limit is
 
     U + alpha + L
@@ -22,14 +22,14 @@ all rows below. The larger one of that score and of the best value in the last r
 scores may have been left out.
 
 **Its columns.** The bound by words also says which columns of its first row a path with that score may start
-in: below them, the line of `SideGains` is too low, and above them a line that falls in the same way is. In
-the sweep, paths start in these columns only. Such a path gains at most all letters of the piece, less beta
-for each letter of a horizontal gap. That limits how far to the right it gets.
+in. To the left of them, the line of `SideGains` is too low. To the right, a line that falls by beta with each
+column is. In the sweep, paths start in these columns only. Such a path gains at most all letters of the
+piece, less beta for each letter of a horizontal gap. That limits how far to the right it gets.
 
 **Its length.** By the bound by words, paths far from the seeds may also have that score, as in a piece with a
-long gap. The longer a piece is, the more such a path loses. So short pieces are taken first, the *units*. It
-is known of each by how much the score of the seeds is above what the bound gives paths far from them, its
-*surplus*. Units are joined until their surplus is positive, in such a way that all sweeps together take the
+long gap. The longer a piece is, the more such a path loses. So the query is first cut into short *units*. The
+*surplus* of a unit is what the alignment of the seeds scores in it, less what the bound gives paths far from
+that. Units are joined to pieces with a positive surplus, in such a way that all sweeps together take the
 least time. Units for which this takes too long are left to the bound by words.
 
 **Where it ends.** The alignment of the seeds may have a long gap soon below the first row of a piece. A path
@@ -64,10 +64,10 @@ from longalign.system.threads import in_threads, processors, streamed
 #: About how many letters of the query a unit has.
 _UNIT = 1 << 17
 
-#: A unit begins at one of several places, about this many in as many letters.
+#: In as many letters as a unit has, there are about this many places where the query may be cut.
 _PLACES = 16
 
-#: A unit is left to the bound by words rather than swept in a piece of more letters than this.
+#: A unit that is left to the bound by words counts as much as the sweep of a piece of this many letters.
 _LONGEST = 1 << 23
 
 #: The surplus of a unit that cannot be swept. No sum of others outweighs it.
@@ -100,7 +100,7 @@ class _Piece:
 
     @property
     def host_bytes(self) -> int:
-        """Those that its sweep takes."""
+        """Bytes of host memory that its sweep takes."""
         assert self.columns is not None
         first, last = self.columns
         return _BYTES_PER_LETTER * (self.rows + last - first)
@@ -158,10 +158,10 @@ class Pieces:
         # A call takes as long as its longest piece, so pieces of similar length are swept together.
         swept = sorted((piece for piece in pieces if piece.columns is not None), key=_by_rows)
         needed = [piece.host_bytes for piece in swept]
-        with streamed(self._job, swept) as jobs:
-            for call in in_calls(swept, needed, backend.host_bytes_per_call, len(swept)):
-                scores = best_scores([next(jobs) for _ in call], backend, progress)
-                for piece, score in zip(call, scores, strict=True):
+        calls = in_calls(swept, needed, backend.host_bytes_per_call, len(swept))
+        with streamed(self._jobs, calls, threads=1, most_ahead=2) as prepared:
+            for call, jobs in zip(calls, prepared, strict=True):
+                for piece, score in zip(call, best_scores(jobs, backend, progress), strict=True):
                     most[piece.start] = min(piece.most, max(piece.expected, score))
         limits: list[tuple[int, int]] = []
         for piece in reversed(pieces):
@@ -169,14 +169,18 @@ class Pieces:
             if limits:
                 gained += self._scoring.gap_open + limits[-1][1]
                 if self._mode.ends.query_end:
-                    gained = max(gained, self._scoring.highest * piece.rows)
+                    gained = max(gained, self._most_letters(piece.start, piece.stop))
             limits.append((piece.start, gained))
         return np.array(limits[::-1], np.int64).reshape(-1, 2)
 
     def gains(self, limits: RowLimits) -> SideGains:
         """The gains of the query with these limits."""
-        most = self._scoring.highest * min(len(self._query), len(self._target))
+        most = self._most_letters(0, len(self._query))
         return self._side.gains_within(limits, self._scoring.gap_open, most, self._path_end(self._mode.ends))
+
+    def _most_letters(self, start: int, stop: int) -> int:
+        """The most that the letters of these rows gain if all of them are paired."""
+        return self._scoring.highest * min(stop - start, len(self._target))
 
     def _path_end(self, ends: FreeEnds) -> PathEnd:
         """Where paths may end that free these ends."""
@@ -214,7 +218,7 @@ class Pieces:
 
     def _piece(self, start: int, stop: int, expected: int) -> _Piece:
         scoring, slope = self._scoring, self._side.moves.slope
-        ends, most_letters = self._ends(stop), scoring.highest * (stop - start)
+        ends, most_letters = self._ends(stop), self._most_letters(start, stop)
         part, falling = self._side.part(start, stop, most_letters, self._path_end(ends))
         most, floor, line = (int(values[0]) for values in part.arrays)
         is_swept = ends.ends_anywhere or ends == FIT.ends
@@ -241,6 +245,9 @@ class Pieces:
             target_end=ends.target_end,
             ends_anywhere=ends.ends_anywhere,
         )
+
+    def _jobs(self, pieces: list[_Piece]) -> list[SweepJob]:
+        return in_threads(self._job, pieces)
 
     def _job(self, piece: _Piece) -> SweepJob:
         """The sweep of a piece. It leaves out cells off all paths that gain less than expected."""
@@ -275,8 +282,8 @@ def joined(cuts: NDArray[np.int64], surplus: NDArray[np.int64]) -> list[tuple[in
     """The units that form each piece, as half-open ranges, with the least cost of all pieces together.
 
     `cuts` are the rows between units, those at both ends included. A piece of several units has a positive
-    surplus. Its cost is the square of its rows, like the cells of its rectangle. A unit that has no surplus
-    by itself may form a piece that is not swept, at the cost of the longest piece.
+    surplus. Its cost is the square of its rows, as its rectangle has about that many cells. A unit without a
+    surplus may form a piece that is not swept, at the cost of a piece of `_LONGEST` rows.
     """
     total = np.insert(np.cumsum(surplus), 0, 0)
     least, first = np.zeros(len(cuts)), np.zeros(len(cuts), np.int64)

@@ -211,8 +211,13 @@ def calls_in_background(
 
 
 @contextmanager
-def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Iterator[T]]:
-    """The results of `map`, in order. Calls run ahead of the caller by a bounded number of results.
+def streamed(
+    function: Callable[[A], T],
+    arguments: Iterable[A],
+    threads: int = MOST_THREADS,
+    most_ahead: int = _AHEAD_A_THREAD * MOST_THREADS,
+) -> Iterator[Iterator[T]]:
+    """The results of `map`, in order. Calls run ahead of the caller by up to `most_ahead` results.
 
     Leaving the context waits for running calls and cancels the others. A single call is made in this thread.
     """
@@ -220,18 +225,18 @@ def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Ite
     if len(calls) <= 1:
         yield map(function, calls)
         return
-    threads = WorkerThreads(min(MOST_THREADS, len(calls)))
+    workers = WorkerThreads(min(threads, len(calls)))
 
     def results() -> Iterator[T]:
         ahead: deque[Future[T]] = deque()
         for call in calls:
-            if len(ahead) == _AHEAD_A_THREAD * MOST_THREADS:
+            if len(ahead) == most_ahead:
                 yield ahead.popleft().result()
-            ahead.append(threads.submit(function, call))
+            ahead.append(workers.submit(function, call))
         while ahead:
             yield ahead.popleft().result()
 
     try:
         yield results()
     finally:
-        threads.shutdown(cancel_futures=True)
+        workers.shutdown(cancel_futures=True)

@@ -29,9 +29,9 @@ CPU = CpuBackend(2)
 
 @contextmanager
 def short(letters, longest=1 << 23):
-    """Small numbers for short sequences: units of about `letters` letters, pieces of about `longest` at most.
+    """Small numbers for short sequences: units of about `letters` letters, in slabs of about a third of that.
 
-    A piece has several slabs. To find a bound may take a second.
+    A unit that is not swept counts as much as a piece of `longest` letters. A bound may take a second.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(band_sweep, "_ROWS", letters // 3)
@@ -122,10 +122,25 @@ def test_a_unit_that_takes_too_long_is_left_to_the_bound_by_words():
     longer, _, close = lengths_of()
     rows, lengths, limits = lengths_of(longest=2_000)
     around = np.searchsorted(rows, 30_450, "right") - 1
-    assert lengths.max() < 2_200
+    assert lengths.max() < 4_000
     # Its own letters gain more by that bound than in truth, but no others do.
     assert 1_000 < limits[0] - close[longer == rows[0]] < 4_000
     assert limits[around + 1] < 40_900 - 30_450
+
+
+@pytest.mark.parametrize("mode", [LOCAL, FIT], ids=str)
+def test_letters_that_score_almost_too_much(mode):
+    """All letters of the query together would score more than 32 bits hold. The target has fewer."""
+    rng = np.random.default_rng(4)
+    target = rng.integers(0, 4, 120, np.uint8)
+    query = np.concatenate([target[:60], rng.integers(0, 4, 300, np.uint8), target[60:]])
+    scoring = Scoring(1 << 23, -(1 << 23), 1 << 22, 1 << 12)
+    with short(1_000), mock.patch.object(band_sweep, "_ROWS", 1_000):
+        _, pieces = pieces_of(query, target, scoring, mode)
+        limits = pieces.limits(np.inf, CPU)
+    in_h, _, _ = true_gains(query, target, scoring, mode.ends)
+    assert len(limits) > 0
+    assert all(max(in_h[row]) <= most for row, most in limits.tolist())
 
 
 def test_the_query_is_not_cut_near_a_long_gap():

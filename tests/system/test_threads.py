@@ -225,8 +225,8 @@ def test_an_interrupt_while_a_thread_starts_leaves_no_thread_running(monkeypatch
             raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    monkeypatch.setattr("longalign.system.threads.MOST_THREADS", 8)
-    with pytest.raises(KeyboardInterrupt), streamed(lambda _: time.sleep(0.01), range(50)) as results:
+    calls = streamed(lambda _: time.sleep(0.01), range(50), threads=8)
+    with pytest.raises(KeyboardInterrupt), calls as results:
         list(results)
     for thread in threads:
         thread.join(60)
