@@ -22,6 +22,7 @@ from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no
 from longalign.model.boundary import Boundary, Edge, LinearEdge
 from longalign.model.pruning import values_left_out
 from longalign.model.scoring import NEG_INF
+from longalign.system.threads import in_threads
 
 #: The rows of a slab: a multiple of `SPACING`.
 _ROWS = 1 << 18
@@ -36,7 +37,7 @@ def best_scores(jobs: Sequence[SweepJob], backend: Backend, progress: Progress =
     descents = [_Descent(job) for job in jobs]
     under_way = descents
     while under_way:
-        slabs = [descent.next_slab() for descent in under_way]
+        slabs = in_threads(_Descent.next_slab, under_way)
         going_on = [(one, slab) for one, slab in zip(under_way, slabs, strict=True) if slab is not None]
         results = backend.sweep([slab for _, slab in going_on], progress)
         under_way = [one for one, _ in going_on]
