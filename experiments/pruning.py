@@ -18,6 +18,7 @@ matplotlib.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import resource
@@ -128,6 +129,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
         "minimap2_seconds": minimap2,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "backend": last.backend,
+        "paf_sha256": hashlib.sha256(last.paf).hexdigest(),
     }
 
 
