@@ -38,9 +38,8 @@ def best_scores(jobs: Sequence[SweepJob], backend: Backend, progress: Progress =
     under_way = descents
     while under_way:
         slabs = in_threads(_Descent.next_slab, under_way)
-        going_on = [(one, slab) for one, slab in zip(under_way, slabs, strict=True) if slab is not None]
-        results = backend.sweep([slab for _, slab in going_on], progress)
-        under_way = [one for one, _ in going_on]
+        under_way = [one for one, slab in zip(under_way, slabs, strict=True) if slab is not None]
+        results = backend.sweep([slab for slab in slabs if slab is not None], progress)
         for descent, result in zip(under_way, results, strict=True):
             descent.take(result)
     return [descent.best for descent in descents]
@@ -101,4 +100,4 @@ class _Descent:
 
 def _left_of_band(rows: int, top: Edge) -> LinearEdge:
     """The left edge of a slab whose first column no path of interest visits."""
-    return LinearEdge(rows, top.h_at([0])[0], NEG_INF, 0)
+    return LinearEdge(rows, int(top.h_at([0])[0]), NEG_INF, 0)
