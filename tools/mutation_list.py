@@ -245,6 +245,13 @@ _PRUNING = (
         ("tests/pruning/test_row_limits.py::test_no_path_gains_more_than_a_limit",),
     ),
     Fault(
+        "row limits: letters are paired that the target does not have",
+        "longalign/pruning/row_limits.py",
+        "self._scoring.highest * min(stop - start, len(self._target))",
+        "self._scoring.highest * (stop - start)",
+        ("tests/pruning/test_row_limits.py::test_letters_that_score_almost_too_much",),
+    ),
+    Fault(
         "row limits: the query is cut beside long gaps",
         "longalign/pruning/row_limits.py",
         "cut = behind - 1 - int(nearest_first.argmin())",
