@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def share_of_examples(share: float) -> settings:
-    """A share of the profile's examples, for a property of which each example takes long."""
+    """A share of the profile's examples: below 1 if each takes long, above 1 if only some tell anything."""
     return settings(max_examples=max(1, round(settings().max_examples * share)))

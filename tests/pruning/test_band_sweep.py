@@ -8,7 +8,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import share_of_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from related_pairs import related_pairs
 
@@ -54,7 +55,7 @@ def pruned(job, bound):
     st.sampled_from([scoring for scoring in SCORINGS if scoring.gap_extend > 0]),
     st.sampled_from([8, 16, 56]),
 )
-@settings(max_examples=60)
+@share_of_examples(2)
 def test_scores_that_reach_the_bound_are_those_of_whole_sweeps(inputs, scoring, rows):
     jobs = [
         (job_of(*pair, scoring, anywhere=anywhere), below)

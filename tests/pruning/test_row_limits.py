@@ -8,7 +8,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import share_of_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from related_pairs import related_pairs
 
@@ -57,7 +58,7 @@ def pieces_of(query, target, scoring, mode, backend=CPU):
     st.sampled_from([8, 24, 60]),
     st.integers(4, 9),
 )
-@settings(max_examples=100)
+@share_of_examples(3)
 def test_no_path_gains_more_than_a_limit(backend, pair, scoring, mode, letters, word):
     with short(letters), mock.patch.object(placed_words, "word_letters", return_value=word):
         found = pieces_of(*pair, scoring, mode, backend)
