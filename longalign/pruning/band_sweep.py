@@ -8,8 +8,8 @@ a path of interest can go on. They limit the columns of the slab:
   vertical gap may go down from it. That column has the values of cells that were left out.
 - Take a path from one of these cells, with value v, to the last row of the slab. If x letters of it are in
   horizontal gaps, its value is at most v + highest * rows - beta * x there. It can only reach the bound if
-  this, with the most that it can gain from there on, does. That limits x. A path that ends before the last
-  row gains no more than that, as the most that can be gained is never below 0.
+  this, with the most that it can gain from there on, does. That limits x. The limit also holds for a path
+  that ends before the last row: its value is no higher, and the most that can be gained is never below 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
 from longalign.model.boundary import Boundary, Edge, LinearEdge
 from longalign.model.pruning import values_left_out
-from longalign.model.scoring import NEG_INF
+from longalign.model.scoring import NEG_INF, Scoring
 from longalign.system.threads import in_threads
 
 #: The rows of a slab: a multiple of `SPACING`.
@@ -71,7 +71,7 @@ class _Descent:
         farthest = int((cols[needed] + gap_letters).max()) + stop - start
         last = min(len(job.target), max(first + 1, farthest))
         top = self._top_between(first, last)
-        left = job.left.part(start, stop) if first == 0 else _left_of_band(stop - start, top)
+        left = job.left.part(start, stop) if first == 0 else _left_of_band(stop - start, top, job.scoring)
         self._row, self._col = stop, first
         return SweepJob(
             job.query[start:stop], job.target[first:last], job.scoring, top, left, False,
@@ -98,6 +98,7 @@ class _Descent:
         return Boundary(*(np.append(side, np.full(missing, value, np.int32)) for side, value in sides))
 
 
-def _left_of_band(rows: int, top: Edge) -> LinearEdge:
-    """The left edge of a slab whose first column no path of interest visits."""
-    return LinearEdge(rows, int(top.h_at([0])[0]), NEG_INF, 0)
+def _left_of_band(rows: int, top: Edge, scoring: Scoring) -> LinearEdge:
+    """The left edge of a slab whose first column no path of interest visits: below its corner, left out."""
+    h, _ = values_left_out(scoring, local=False)
+    return LinearEdge(rows, int(top.h_at([0])[0]), h, 0)

@@ -16,11 +16,11 @@ _MILESTONES = 1 << 12
 
 
 def milestones(
-    query: Codes, target: Codes, scoring: Scoring, found: LowerBound, most: int = _MILESTONES
+    query: Codes, target: Codes, scoring: Scoring, found: LowerBound, count: int = _MILESTONES
 ) -> Milestones:
-    """Cells of an alignment where letter pairs begin, evenly along its rows: about `most`, at least one."""
+    """Cells of an alignment where letter pairs begin, evenly along its rows: about `count`, at least one."""
     is_pair = found.ops == Op.DIAGONAL
-    spacing = 1 + int(found.lengths[is_pair].sum()) // most
+    spacing = 1 + int(found.lengths[is_pair].sum()) // count
     pieces = np.where(is_pair, -(-found.lengths // spacing), 1)
     last = np.cumsum(pieces) - 1
     ops, lengths = np.repeat(found.ops, pieces), np.repeat(np.where(is_pair, spacing, found.lengths), pieces)

@@ -44,6 +44,7 @@ is cut where the sum of the two is least.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +157,7 @@ class Pieces:
             return NO_LIMITS
         most = {piece.start: piece.most for piece in pieces}
         # A call takes as long as its longest piece, so pieces of similar length are swept together.
-        swept = sorted((piece for piece in pieces if piece.columns is not None), key=_by_rows)
+        swept = sorted((piece for piece in pieces if piece.columns is not None), key=attrgetter("rows"))
         needed = [piece.host_bytes for piece in swept]
         calls = in_calls(swept, needed, backend.host_bytes_per_call, len(swept))
         with streamed(self._jobs, calls, threads=1, most_ahead=2) as prepared:
@@ -272,10 +273,6 @@ class Pieces:
         inside = (row_end <= i1) & (col >= j0) & (col_end <= j1)
         anchors: Anchors = self._anchors[rows][inside] - np.array([i0, i0, j0, j0])
         return anchors
-
-
-def _by_rows(piece: _Piece) -> int:
-    return piece.rows
 
 
 def joined(cuts: NDArray[np.int64], surplus: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -58,7 +58,7 @@ def pieces_of(query, target, scoring, mode, backend=CPU):
     st.sampled_from([8, 24, 60]),
     st.integers(4, 9),
 )
-@share_of_examples(3)
+@share_of_examples(4)
 def test_no_path_gains_more_than_a_limit(backend, pair, scoring, mode, letters, word):
     with short(letters), mock.patch.object(placed_words, "word_letters", return_value=word):
         found = pieces_of(*pair, scoring, mode, backend)
