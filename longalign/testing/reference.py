@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Sequence
-from itertools import product
 
 import numpy as np
 
@@ -62,6 +61,12 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
 
     With pruning, every single cell is a block that may be left out.
     """
+    h, e, f, _ = _matrices(job)
+    return h, e, f
+
+
+def _matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[list[int]], int]:
+    """The same, and the number of cells that were left out."""
     cell, scoring = CELL[job.local], job.scoring
     opening, extend = scoring.opening, scoring.gap_extend
     targets = job.target.tolist()
@@ -70,14 +75,16 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
     e = [[int(x) for x in job.top.gap]]
     f = [[NEG_INF] * (len(targets) + 1)]
     nothing, gap = values_left_out(scoring, job.local)
+    gains, left_out = _gains(job), 0
     for i, a in enumerate(job.query.tolist(), start=1):
         above_h, above_e = h[-1], e[-1]
         row_h, row_e, row_f = [int(job.left.h[i])], [NEG_INF], [int(job.left.gap[i])]
         for rows, row in ((h, row_h), (e, row_e), (f, row_f)):
             rows.append(row)
         for j, b in enumerate(targets, start=1):
-            if job.pruning is not None and not _is_needed(job, h, e, f, i, j):
+            if gains and not _is_needed(job, gains[i - 1][j - 1], h, e, f, i, j):
                 new_h, new_e, new_f = nothing, gap, gap
+                left_out += 1
             else:
                 pair = above_h[j - 1] + letter_score(a, b, scoring)
                 new_h, new_e, new_f, _ = cell(
@@ -92,17 +99,35 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
             row_h.append(new_h)
             row_e.append(new_e)
             row_f.append(new_f)
-    return h, e, f
+    return h, e, f, left_out
+
+
+def _gains(job: Rectangle) -> list[list[int]]:
+    """The most that a path gains from each cell on, as m rows of n values; empty without pruning."""
+    if job.pruning is None:
+        return []
+    i, j = np.arange(len(job.query))[:, None], np.arange(len(job.target))
+    gains: list[list[int]] = job.pruning.gain(i, i + 1, j, j + 1).tolist()
+    return gains
 
 
 def _is_needed(
-    job: Rectangle, h: list[list[int]], e: list[list[int]], f: list[list[int]], i: int, j: int
+    job: Rectangle,
+    gain: int,
+    h: list[list[int]],
+    e: list[list[int]],
+    f: list[list[int]],
+    i: int,
+    j: int,
 ) -> bool:
     """Whether the cell in row i and column j, both from 1, has to be computed in a job with pruning."""
     assert job.pruning is not None
-    before = ((i - 1, j - 1), (i - 1, j), (i, j - 1))
-    highest = max(values[row][col] for values in (h, e, f) for row, col in before)
-    gain = int(job.pruning.gain(i - 1, i, j - 1, j))
+    above, left = i - 1, j - 1
+    highest = max(
+        h[above][left], h[above][j], h[i][left],
+        e[above][left], e[above][j], e[i][left],
+        f[above][left], f[above][j], f[i][left],
+    )  # fmt: skip
     return is_needed(highest, gain, job.scoring.gap_open, job.pruning.bound)
 
 
@@ -176,11 +201,9 @@ class ReferenceBackend:
 
 
 def _sweep(job: SweepJob) -> SweepResult:
-    h, e, f = matrices(job)
+    h, e, f, left_out = _matrices(job)
     rows = tuple(_boundary(h[r], [NEG_INF, *e[r][1:]]) for r in job.rows)
     cols = tuple(_boundary([row[c] for row in h], [NEG_INF, *(row[c] for row in f[1:])]) for c in job.cols)
-    places = product(range(1, len(job.query) + 1), range(1, len(job.target) + 1)) if job.pruning else ()
-    left_out = sum(not _is_needed(job, h, e, f, *place) for place in places)
     return SweepResult(rows, cols, _best(h) if job.track_best else BestCell(), left_out)
 
 
