@@ -103,7 +103,7 @@ def _matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[li
 
 
 def _gains(job: Rectangle) -> list[list[int]]:
-    """The most that a path gains from each cell on, as m rows of n values; empty without pruning."""
+    """The most that a path gains from the edges of each cell on: m rows of n values; [] without pruning."""
     if job.pruning is None:
         return []
     i, j = np.arange(len(job.query))[:, None], np.arange(len(job.target))
