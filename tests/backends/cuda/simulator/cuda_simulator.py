@@ -33,13 +33,11 @@ class Lane(kernel.BlockThread):
         self.exchanges = 0
         self.coroutine = greenlet(self.run)
         self.coroutine.lane = self
+        self.syncthreads = self.coroutine.parent.switch
 
     def run(self):
         with np.errstate(over="ignore"):  # sums wrap, as they do on the device
             super().run()
-
-    def syncthreads(self):
-        self.coroutine.parent.switch()
 
 
 def current_lane():
@@ -64,26 +62,48 @@ class Block(kernel.BlockManager):
             running = [lane for lane in running if not lane.coroutine.dead]
 
 
-def _exchange(value, source):
-    """Every lane passes a value and gets that of lane `source(lane)`, or its own if there is no such lane.
+def _exchange(lane, value, source):
+    """Every lane passes a value and gets that of lane `source`, or its own if there is no such lane.
 
     Exchanges alternate between two sets of slots. A lane that is ahead thus cannot overwrite a value that
     others have yet to read.
     """
-    lane = current_lane()
     slots, base = lane._manager.slots, lane.exchanges % 2 * LANES
     lane.exchanges += 1
     slots[base + lane.thread_id] = value
     lane.syncthreads()
-    wanted = source(lane.thread_id)
-    return slots[base + wanted] if 0 <= wanted < LANES else value
+    return slots[base + source] if 0 <= source < LANES else value
 
 
-def _any(predicate):
+def _shfl(_, mask, value, source):
+    return _exchange(current_lane(), value, source)
+
+
+def _shfl_up(_, mask, value, delta):
     lane = current_lane()
-    _exchange(bool(predicate), lambda lane: lane)
+    return _exchange(lane, value, lane.thread_id - delta)
+
+
+def _shfl_down(_, mask, value, delta):
+    lane = current_lane()
+    return _exchange(lane, value, lane.thread_id + delta)
+
+
+def _any(_, mask, predicate):
+    lane = current_lane()
+    _exchange(lane, bool(predicate), lane.thread_id)
     base = (lane.exchanges - 1) % 2 * LANES
     return any(lane._manager.slots[base : base + LANES])
+
+
+#: What warps have and the simulator lacks, as methods of its `cuda`.
+_WARP = {
+    "shfl_sync": _shfl,
+    "shfl_up_sync": _shfl_up,
+    "shfl_down_sync": _shfl_down,
+    "any_sync": _any,
+    "syncwarp": lambda _: current_lane().syncthreads(),
+}
 
 
 class _Cuda:
@@ -245,16 +265,10 @@ def _ptx() -> ModuleType:
 
 def install() -> None:
     """Patch the simulator, and replace the module of PTX intrinsics."""
-    warp = {
-        "shfl_sync": lambda self, mask, value, lane: _exchange(value, lambda _: lane),
-        "shfl_up_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane - delta),
-        "shfl_down_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane + delta),
-        "any_sync": lambda self, mask, predicate: _any(predicate),
-        "syncwarp": lambda self: current_lane().syncthreads(),
-        "nanosleep": lambda self, nanoseconds: None,
-    }
-    for name, function in warp.items():
+    for name, function in _WARP.items():
         setattr(kernelapi.FakeCUDAModule, name, function)
+        setattr(_Cuda, name, function)  # found at once, as they are called more often than all else
+    kernelapi.FakeCUDAModule.nanosleep = lambda self, nanoseconds: None
     cuda.jit = _jit(cuda.jit)
     kernel.BlockManager = Block
     kernelapi.threading = SimpleNamespace(current_thread=current_lane)
