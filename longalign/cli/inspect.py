@@ -136,7 +136,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
 
     present = [grid.tile(*place) for place in sorted(store.stored_tiles())]
     done = [tile for tile in present if sound(partial(check, tile))]
-    sound(store.get_anchors)
+    damaged += map(str, store.get_findings()[1])
     left_out = store.get_left_out() if sound(store.get_left_out) else set()
     cells_left_out = sum(grid.tile(*place).cells for place in left_out) + sum(left_out_inside)
     cells_done = sum(tile.cells for tile in done) - sum(left_out_inside)

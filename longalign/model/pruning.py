@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,19 @@ NO_ANCHORS: Anchors = np.empty((0, 4), np.int64)
 RowLimits = NDArray[np.int64]
 
 NO_LIMITS: RowLimits = np.empty((0, 2), np.int64)
+
+
+class Findings(NamedTuple):
+    """What has been found out about two sequences, with which closer gains are computed.
+
+    `anchors` are those of an alignment. Gains verify them. `limits` are taken to be true.
+    """
+
+    anchors: Anchors = NO_ANCHORS
+    limits: RowLimits = NO_LIMITS
+
+
+NO_FINDINGS = Findings()
 
 #: Boundary indices: a number or an integer array.
 Places = int | NDArray[np.int64]
@@ -204,14 +218,14 @@ class KnownBound:
     """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
 
     The share, 0..1, is an estimate. The other fields are not part of what a store notes, and may be missing.
-    `prunings` are what sweeps may leave out, by the strand of the query. `anchors` are those with which gains
-    were computed. `milestones` are cells of the alignments of that score.
+    `prunings` are what sweeps may leave out, by the strand of the query. `findings` are those with which its
+    gains were computed. `milestones` are cells of the alignments of that score.
     """
 
     score: int
     share: float
     prunings: Mapping[Strand, Pruning] = field(default_factory=dict, compare=False, repr=False)
-    anchors: Mapping[Strand, Anchors] = field(default_factory=dict, compare=False, repr=False)
+    findings: Mapping[Strand, Findings] = field(default_factory=dict, compare=False, repr=False)
     milestones: Mapping[Strand, Milestones] = field(default_factory=dict, compare=False, repr=False)
 
 

@@ -12,7 +12,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges, start_parts
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import Mode
-from longalign.model.pruning import NO_ANCHORS, Anchors, Pruning
+from longalign.model.pruning import NO_FINDINGS, Findings, Pruning
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
 from longalign.pruning.gains import Gains, gains
@@ -59,9 +59,9 @@ class Problem:
             entry,
         )
 
-    def gains(self, anchors: Anchors = NO_ANCHORS) -> Gains:
-        """The most that a path can gain from each cell on; less if `anchors` are known."""
-        return gains(self.query, self.target, self.scoring, anchors=anchors, ends=self.mode.ends)
+    def gains(self, findings: Findings = NO_FINDINGS) -> Gains:
+        """The most that a path can gain from each cell on; less with `findings`."""
+        return gains(self.query, self.target, self.scoring, findings=findings, ends=self.mode.ends)
 
     def pruning_by(self, bound: int, most: Gains | None = None) -> Pruning:
         """What a sweep may leave out if only paths that reach `bound`, the score of one, are of interest.

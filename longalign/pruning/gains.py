@@ -146,9 +146,11 @@ from longalign.model.boundary import IntArray
 from longalign.model.mode import LOCAL, FreeEnds
 from longalign.model.pruning import (
     LOWEST,
-    NO_ANCHORS,
+    NO_FINDINGS,
+    NO_LIMITS,
     SPACING,
     Anchors,
+    Findings,
     RowLimits,
     SideGains,
 )
@@ -188,28 +190,31 @@ def gains(
     target: Codes,
     scoring: Scoring,
     threads: int = _THREADS,
-    anchors: Anchors = NO_ANCHORS,
+    findings: Findings = NO_FINDINGS,
     ends: FreeEnds = LOCAL.ends,
 ) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
 
-    `anchors` are the letter pairs of an alignment. The better it is, the closer are the bounds. `ends` are
-    the ends that the mode frees: paths of other modes may gain more.
+    The better the alignment of the `findings` is, the closer are the bounds. `ends` are the ends that the
+    mode frees: paths of other modes may gain more.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
     sequence, instead of for each letter of both. Each thread takes 8 MB more, and an anchor up to 48 bytes.
     The lengths must satisfy `Scoring.check_range`.
     """
     query, target = np.ascontiguousarray(query), np.ascontiguousarray(target)
-    letters = letters_of_sides(query, target, scoring)
+    letters, anchors = letters_of_sides(query, target, scoring), findings.anchors
 
     def of_side(
-        codes: Codes, other: Codes, letters: Letters, stretches: Stretches, may_stop: bool
+        codes: Codes, other: Codes, letters: Letters, stretches: Stretches, may_stop: bool, limits: RowLimits
     ) -> SideGains:
         at_corner = not (ends.query_end or ends.target_end)
         end = PathEnd(may_stop, at_corner, len(other) - len(codes))
         side = ChargedSide.of(codes, other, letters, stretches, max(1, threads // 2))
-        return side.gains(scoring.highest * min(len(codes), len(other)), end)
+        most = scoring.highest * min(len(codes), len(other))
+        if len(limits):
+            return side.gains_within(limits, scoring.gap_open, most, end)
+        return side.gains(most, end)
 
     sides = (
         (query, target),
@@ -217,6 +222,7 @@ def gains(
         letters,
         (stretches_of_query(anchors), anchors[:, [2, 3, 0]]),
         (ends.query_end, ends.target_end),
+        (findings.limits, NO_LIMITS),
     )
     return Gains(*in_threads(of_side, *sides, most=threads))
 

@@ -54,7 +54,7 @@ from longalign.backends.cpu.gain_sums import PathEnd
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, State, entry_edges
 from longalign.model.mode import FIT, FreeEnds, Mode
-from longalign.model.pruning import NO_LIMITS, SPACING, Anchors, Pruning, RowLimits, SideGains
+from longalign.model.pruning import NO_LIMITS, SPACING, Anchors, Findings, Pruning, RowLimits, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.pruning.band_sweep import best_scores
 from longalign.pruning.gains import ChargedSide, gains, letters_of_sides, stretches_of_query
@@ -107,28 +107,6 @@ class _Piece:
         return _BYTES_PER_LETTER * (self.rows + last - first)
 
 
-def query_gains(
-    query: Codes,
-    target: Codes,
-    scoring: Scoring,
-    mode: Mode,
-    found: LowerBound,
-    most_cells: float,
-    backend: Backend,
-    progress: Progress = no_progress,
-) -> SideGains | None:
-    """What a path can gain by its place in the query, with row limits.
-
-    `found` is an alignment that is close to the best one. None if more than about `most_cells` cells would
-    have to be swept, or if a longer gap costs no more than a shorter one. `progress` receives the cells of
-    the pieces, most of which are left out. `gains` says what the other arguments must be, and explains the
-    result. Raises BackendError if the device fails, and whatever `progress` raises.
-    """
-    pieces = Pieces(query, target, scoring, mode, found)
-    limits = pieces.limits(most_cells, backend, progress)
-    return pieces.gains(limits) if len(limits) else None
-
-
 def _starts(width: int, cols: int, scoring: Scoring) -> Boundary:
     """The top edge of a piece. Paths start in its first `width` cells; to the right there are gaps only."""
     h, gap = np.zeros(cols + 1, np.int32), np.full(cols + 1, NEG_INF, np.int32)
@@ -138,7 +116,10 @@ def _starts(width: int, cols: int, scoring: Scoring) -> Boundary:
 
 
 class Pieces:
-    """The pieces of a query. The arguments are those of `query_gains`."""
+    """The pieces of a query.
+
+    `found` is an alignment that is close to the best one. `gains` says what the other arguments must be.
+    """
 
     def __init__(self, query: Codes, target: Codes, scoring: Scoring, mode: Mode, found: LowerBound) -> None:
         self._query, self._target = (np.ascontiguousarray(codes) for codes in (query, target))
@@ -151,7 +132,12 @@ class Pieces:
         self._side = ChargedSide.of(self._query, self._target, letters, stretches, processors())
 
     def limits(self, most_cells: float, backend: Backend, progress: Progress = no_progress) -> RowLimits:
-        """The limits of the first rows of all pieces; none where `query_gains` returns None."""
+        """The limits of the first rows of all pieces.
+
+        There are none if more than about `most_cells` cells would have to be swept, or if a longer gap costs
+        no more than a shorter one. `progress` receives the cells of the pieces, most of which are left out.
+        Raises BackendError if the device fails, and whatever `progress` raises.
+        """
         pieces = self._cut()
         if sum(piece.rows * piece.width for piece in pieces) > most_cells:
             return NO_LIMITS
@@ -256,9 +242,8 @@ class Pieces:
         (first, last), scoring, ends = piece.columns, self._scoring, self._ends(piece.stop)
         query, target = self._query[piece.start : piece.stop], self._target[first:last]
         size = len(query), len(target)
-        most = gains(
-            query, target, scoring, 1, self._anchors_within(piece.start, piece.stop, first, last), ends
-        )
+        findings = Findings(self._anchors_within(piece.start, piece.stop, first, last))
+        most = gains(query, target, scoring, 1, findings, ends)
         top, (_, left) = _starts(piece.width, len(target), scoring), entry_edges(State.H, *size, scoring)
         return SweepJob(
             query, target, scoring, top, left, False,

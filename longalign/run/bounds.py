@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 from longalign.backends.base import Backend, DeviceFacts, Progress
 from longalign.events import BoundFound, Notice
-from longalign.model.pruning import KnownBound, Pruning
+from longalign.model.pruning import NO_FINDINGS, Findings, KnownBound, Pruning
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import Gains, load_kernels
 from longalign.pruning.milestones import milestones
-from longalign.pruning.row_limits import query_gains
+from longalign.pruning.row_limits import Pieces
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
@@ -82,18 +82,15 @@ def find_bound(
             strand: problem.pruning_by(best, gains.pop(strand).result() if strand in gains else None)
             for strand, problem in problems.items()
         }
-        shares, anchors = [], {}
+        shares: list[float] = []
+        findings: dict[Strand, Findings] = {}
         for strand, problem in problems.items():
             if (alignment := found[strand]) is None:
                 continue
             closer = _Closer(problem, alignment, backend, threads, recorder.advance)
-            prunings[strand], share, with_anchors = closer.pruning(
-                prunings.pop(strand), with_limits=not is_stored
-            )
+            prunings[strand], share, findings[strand] = closer.pruning(prunings.pop(strand))
             shares.append(share)
-            if with_anchors:
-                anchors[strand] = alignment.anchors()
-        known = KnownBound(best, sum(shares) / len(problems), prunings, anchors, milestones=cells)
+        known = KnownBound(best, sum(shares) / len(problems), prunings, findings, milestones=cells)
         if known.share > most_share:
             return None
     recorder(BoundFound(known.score, known.share))
@@ -110,31 +107,29 @@ class _Closer:
     threads: WorkerThreads
     progress: Progress
 
-    def pruning(self, first: Pruning, *, with_limits: bool) -> tuple[Pruning, float, bool]:
-        """The closest gains, the share of cells that is expected with them, and whether they need anchors.
+    def pruning(self, first: Pruning) -> tuple[Pruning, float, Findings]:
+        """The closest gains, the share of cells that is expected with them, and what they follow from.
 
-        `first` is the pruning by letters and absent words alone. Row limits are not kept in a store: a run
-        that is resumed, and the workers of a cluster, compute gains again.
+        `first` is the pruning by letters and absent words alone.
         """
         bound, share = first.bound, self._share(first)
         if not self._saves(_SAVED * (1 - share) * share):
-            return first, share, False
+            return first, share, NO_FINDINGS
         del first  # its gains take 5 bytes for each letter
-        anchors = self.alignment.anchors()
-        pruning = self.problem.pruning_by(bound, self.threads.submit(self.problem.gains, anchors).result())
+        findings = Findings(self.alignment.anchors())
+        pruning = self.problem.pruning_by(bound, self.threads.submit(self.problem.gains, findings).result())
         share = self._share(pruning)
-        if with_limits and share <= _MOST_FOR_LIMITS and self._saves(share):
-            one, found = self.problem, self.alignment
+        if share <= _MOST_FOR_LIMITS and self._saves(share):
+            one = self.problem
+            pieces = Pieces(one.query, one.target, one.scoring, one.mode, self.alignment)
             cells = _SAVED * share * len(one.query) * len(one.target)
-            closer = query_gains(
-                one.query, one.target, one.scoring, one.mode, found, cells, self.backend, self.progress
-            )
-            if closer is not None:
-                closer_pruning = replace(pruning, query=closer)
-                closer_share = self._share(closer_pruning)
+            limits = pieces.limits(cells, self.backend, self.progress)
+            if len(limits):
+                closer = replace(pruning, query=pieces.gains(limits))
+                closer_share = self._share(closer)
                 if closer_share < share:
-                    return closer_pruning, closer_share, True
-        return pruning, share, True
+                    return closer, closer_share, findings._replace(limits=limits)
+        return pruning, share, findings
 
     def _share(self, pruning: Pruning) -> float:
         return expected_share(self.problem.scoring, pruning, self.alignment, self.problem.has_floor)

@@ -217,7 +217,7 @@ def _accepted(
     """The stores of all strands, each open and with sound copies of the sequences. `first` is open already.
 
     Raises OtherRun, naming the field, if one belongs to another run. A run that was stopped before it had
-    made its second store makes it now, cut like the first, but without anchors.
+    made its second store makes it now, cut like the first, but without findings.
     """
     stores = [first]
     for side in spec.sides:
@@ -334,15 +334,14 @@ def _check_disk(request: Request, stores: Items[DirectoryStore]) -> None:
 
 
 def _known_bound(store: DirectoryStore, emit: Emit) -> KnownBound | None:
-    """The bound of a pruned store, with the anchors that gains are computed with."""
+    """The bound of a pruned store, with what gains are computed with."""
     known, strand = store.manifest.pruned_with, store.manifest.strand
     if known is None or strand in known.prunings:
         return known
-    try:
-        return replace(known, anchors={strand: store.get_anchors()})
-    except DamagedFile as damage:
+    findings, damages = store.get_findings()
+    for damage in damages:
         emit(Notice(f"{damage}; without it, more cells are computed"))
-        return known
+    return replace(known, findings={strand: findings})
 
 
 def _stored_side(

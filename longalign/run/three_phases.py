@@ -21,7 +21,7 @@ from longalign.events import Emit, Notice, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
-from longalign.model.pruning import NO_ANCHORS, KnownBound
+from longalign.model.pruning import NO_FINDINGS, KnownBound
 from longalign.model.strand import Strand
 from longalign.phases.changed_tiles import ChangedTiles
 from longalign.phases.lattice import StoreLattice
@@ -91,8 +91,8 @@ def lattice_of(
     if known is not None:
         pruning = known.prunings.get(strand)
         if pruning is None:
-            anchors = known.anchors.get(strand, NO_ANCHORS)
-            pruning = problem.pruning_by(known.score, problem.gains(anchors))
+            findings = known.findings.get(strand, NO_FINDINGS)
+            pruning = problem.pruning_by(known.score, problem.gains(findings))
         problem = replace(problem, pruning=pruning)
     left_out = LeftOut(listed_as_left_out(store, emit)) if known is not None else LeftOut()
     return StoreLattice(problem, grid, store, spec.is_eager, left_out)

@@ -73,6 +73,11 @@ SEEDS_DATASETS = {
     "length": ("number of letter pairs", "letters"),
 }
 
+ROW_LIMITS_DATASETS = {
+    "row": ("row boundary index", "letters"),
+    "most": ("the most that a path in H gains from there on, scaled", "score"),
+}
+
 LEFT_OUT_DATASETS = {
     "row": ("row of a tile in the grid", "tiles"),
     "col": ("column of a tile in the grid", "tiles"),

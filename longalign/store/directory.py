@@ -5,6 +5,7 @@
     tiles/r00000c00000.h5    lattice rows and columns, best cell, in an eager run start states, and in a
                              pruned run lists of the wide values beside cells that were left out
     seeds.h5                 in a pruned run that needs it, where the alignment of the seeds has letter pairs
+    row_limits.h5            in a pruned run that needs it, how much a path gains at most from some rows on
     left_out.h5              the tiles that a pruned run has left out, once phase 1 is over
     path.h5                  start states found by phase 2
     pieces/p000000.h5        parts of the alignment from phase 3
@@ -44,7 +45,7 @@ import numpy as np
 from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.model.pruning import NO_ANCHORS, Anchors
+from longalign.model.pruning import NO_ANCHORS, NO_FINDINGS, NO_LIMITS, Findings
 from longalign.model.sequence import Sequence
 from longalign.store import schema
 from longalign.store.base import NONE_FOUND, DamagedFile, DamagedTile, NextBest, Piece, Place, TileRecord
@@ -69,6 +70,7 @@ from longalign.store.layout import (
     LEFT_OUT_NAME,
     NEXT_BEST_NAME,
     PATH_NAME,
+    ROW_LIMITS_NAME,
     SEEDS_NAME,
     TILE_NAME,
     holds_both_strands,
@@ -90,7 +92,14 @@ from longalign.store.path_files import (
     write_path,
     write_piece,
 )
-from longalign.store.pruned_files import read_anchors, read_left_out, write_anchors, write_left_out
+from longalign.store.pruned_files import (
+    read_anchors,
+    read_left_out,
+    read_row_limits,
+    write_anchors,
+    write_left_out,
+    write_row_limits,
+)
 from longalign.store.read_errors import file_exists, files_named, read_errors_as
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
@@ -134,7 +143,7 @@ class DirectoryStore:
             make_folders(path)
             store.put_sequences(query, target)
             known = manifest.pruned_with
-            store._put_anchors(known.anchors.get(query.strand) if known is not None else None)
+            store._put_findings(known.findings.get(query.strand, NO_FINDINGS) if known else NO_FINDINGS)
             manifest.write(path / "manifest.json", store._check_writing)
         return store
 
@@ -390,18 +399,31 @@ class DirectoryStore:
             raise StoreError(f"{path}: cannot be removed: {error.strerror or error}") from error
         self._reader.forget(path)
 
-    def _put_anchors(self, anchors: Anchors | None) -> None:
-        path = self.path / SEEDS_NAME
-        if anchors is None:
+    def _put_findings(self, findings: Findings) -> None:
+        for name, values, write_values in (
+            (SEEDS_NAME, findings.anchors, write_anchors),
+            (ROW_LIMITS_NAME, findings.limits, write_row_limits),
+        ):
+            path = self.path / name
             path.unlink(missing_ok=True)  # of a store whose creation was interrupted
-            return
-        with self._new(path) as file:
-            write_anchors(file, anchors)
+            if len(values):
+                with self._new(path) as file:
+                    write_values(file, values)
 
-    def get_anchors(self) -> Anchors:
-        """The anchors of a pruned run; none if it does without. Raises DamagedFile."""
-        anchors = self._read_if_there(SEEDS_NAME, read_anchors)
-        return NO_ANCHORS if anchors is None else anchors
+    def get_findings(self) -> tuple[Findings, list[DamagedFile]]:
+        """The findings of a pruned run. What is damaged is missing in them, and listed."""
+        damages: list[DamagedFile] = []
+
+        def read(name: str, read_values: Callable[[h5py.File, Manifest], T], nothing: T) -> T:
+            try:
+                values = self._read_if_there(name, read_values)
+            except DamagedFile as damage:
+                damages.append(damage)
+                values = None
+            return nothing if values is None else values
+
+        anchors = read(SEEDS_NAME, read_anchors, NO_ANCHORS)
+        return Findings(anchors, read(ROW_LIMITS_NAME, read_row_limits, NO_LIMITS)), damages
 
     def put_left_out(self, places: Iterable[Place]) -> None:
         with self._new(self.path / LEFT_OUT_NAME) as file:

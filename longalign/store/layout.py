@@ -23,11 +23,13 @@ from longalign.store.files import final_name, kind_of
 LEFT_OUT_NAME = "left_out.h5"
 #: The name of the anchors of the alignment that seeds have found, with which a pruned run leaves out cells.
 SEEDS_NAME = "seeds.h5"
+#: The name of the row limits of such a run.
+ROW_LIMITS_NAME = "row_limits.h5"
 #: The names of the path of the best alignment, and of the next best alignments.
 PATH_NAME, NEXT_BEST_NAME = "path.h5", "next_best.h5"
 _FOLDERS = ("tiles", "pieces")
 #: Names in a store whose creation was interrupted.
-_BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5", SEEDS_NAME}
+_BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5", SEEDS_NAME, ROW_LIMITS_NAME}
 #: Names in a complete store, and in the directory of the stores of both strands.
 OWN_NAMES = frozenset(
     {*_BEGINNINGS, "manifest.json", LEFT_OUT_NAME, PATH_NAME, NEXT_BEST_NAME, *STRANDS_OF["both"]}
@@ -40,7 +42,9 @@ TILE_NAME = re.compile(r"r(\d{5}|[1-9]\d{5,})c(\d{5}|[1-9]\d{5,})\.h5", re.ASCII
 
 #: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {
-    ".": re.compile(r"|manifest\.json|sequences\.h5|seeds\.h5|left_out\.h5|path\.h5|next_best\.h5"),
+    ".": re.compile(
+        r"|manifest\.json|sequences\.h5|seeds\.h5|row_limits\.h5|left_out\.h5|path\.h5|next_best\.h5"
+    ),
     "tiles": TILE_NAME,
     "pieces": re.compile(r"p\d{6,}\.h5"),
 }

@@ -1,4 +1,4 @@
-"""The files that only a pruned store has: anchors, and the list of tiles that were left out."""
+"""The files that only a pruned store has: anchors, row limits, and the list of tiles that were left out."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longalign.model.pruning import Anchors
+from longalign.model.pruning import SPACING, Anchors, RowLimits
 from longalign.store import schema
 from longalign.store.base import Place
-from longalign.store.datasets import LEFT_OUT_DATASETS, SEEDS_DATASETS, set_text, write
+from longalign.store.datasets import LEFT_OUT_DATASETS, ROW_LIMITS_DATASETS, SEEDS_DATASETS, set_text, write
 from longalign.store.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -32,6 +32,21 @@ def read_anchors(file: h5py.File, manifest: Manifest) -> Anchors:
     if any((np.append(start[1:], side.length) < end).any() for start, end, side in sides):
         raise ValueError("row, col, length are not those of stretches of an alignment")
     return np.stack([row, row + length, col, col + length], axis=1)
+
+
+def write_row_limits(file: h5py.File, limits: RowLimits) -> None:
+    """Write row limits into a new file."""
+    set_text(file, "description", "how much a path gains at most from some rows on")
+    for (name, words), column in zip(ROW_LIMITS_DATASETS.items(), limits.T, strict=True):
+        write(file, name, np.ascontiguousarray(column), *words)
+
+
+def read_row_limits(file: h5py.File, manifest: Manifest) -> RowLimits:
+    """The row limits in a file. Raises ValueError if they cannot be such."""
+    row, most = schema.read_all(file, schema.row_limits_tables(manifest))
+    if (row % SPACING).any() or (np.diff(row) <= 0).any():
+        raise ValueError(f"row is not in order, or no multiple of {SPACING}")
+    return np.stack([row, most], axis=1)
 
 
 def write_left_out(file: h5py.File, places: Iterable[Place]) -> None:

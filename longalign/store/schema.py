@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from longalign.model.boundary import BestCell, State
 from longalign.model.geometry import Tile
+from longalign.model.pruning import SPACING
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.datasets import APART, APART_FROM, CELLS_LEFT_OUT, LINES, STARTS
@@ -125,6 +126,12 @@ def seeds_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     pairs = min(rows, cols)
     numbers = {"row": (0, rows), "col": (0, cols), "length": (1, max(1, pairs))}
     return _number_tables(pairs, numbers)
+
+
+def row_limits_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+    """The datasets of the row limits."""
+    rows = manifest.query.length
+    return _number_tables(rows // SPACING + 1, {"row": (0, max(0, rows - 1)), "most": _INT32})
 
 
 def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from longalign.model.alphabet import Codes
 from longalign.model.mode import LOCAL, FreeEnds, Mode
-from longalign.model.pruning import NO_ANCHORS, Anchors
+from longalign.model.pruning import NO_ANCHORS, Anchors, RowLimits
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Problem
 from longalign.testing.reference import matrices
@@ -69,6 +69,14 @@ def true_gains(
         ]
 
     return forward(h), forward(in_gap(e)), forward(in_gap(f))
+
+
+def true_limits(
+    query: Codes, target: Codes, scoring: Scoring, ends: FreeEnds, rows: Sequence[int]
+) -> RowLimits:
+    """The row limits of some rows, none of which could be lower."""
+    in_h, _, _ = true_gains(query, target, scoring, ends)
+    return np.array([(row, max(in_h[row])) for row in rows], np.int64).reshape(-1, 2)
 
 
 def naive_gains(

@@ -34,7 +34,15 @@ from longalign.events import Notice
 from longalign.model.boundary import BestCell
 from longalign.model.geometry import Grid
 from longalign.model.mode import MODES
-from longalign.model.pruning import NO_ANCHORS, KnownBound, Pruning, SideGains, values_left_out
+from longalign.model.pruning import (
+    NO_FINDINGS,
+    SPACING,
+    Findings,
+    KnownBound,
+    Pruning,
+    SideGains,
+    values_left_out,
+)
 from longalign.model.scoring import Scoring
 from longalign.model.strand import STRANDS_OF
 from longalign.model.substitution_matrix import SubstitutionMatrix
@@ -45,7 +53,7 @@ from longalign.run import pipeline
 from longalign.run.engines import shared_store
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.files import temporary_name
-from longalign.testing.gains import anchors_of, steps
+from longalign.testing.gains import anchors_of, steps, true_limits
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import FREE_GAPS, TIES
@@ -79,25 +87,37 @@ def tiny():
         yield
 
 
-def known(monkeypatch, score, share=1.0, anchors=NO_ANCHORS):
-    """Let runs begin with this bound and these anchors on each strand; None for no pruning."""
+def known(monkeypatch, score, share=1.0, findings=NO_FINDINGS):
+    """Let runs begin with this bound and these findings on each strand; None for no pruning."""
     bound = (
         None
         if score is None
-        else KnownBound(score, share, anchors=dict.fromkeys(STRANDS_OF["both"], anchors))
+        else KnownBound(score, share, findings=dict.fromkeys(STRANDS_OF["both"], findings))
     )
     monkeypatch.setattr(pipeline, "find_bound", lambda *_: bound)
 
 
+def findings_of(pair, steps, groups):
+    """Anchors of any quality, and the true limits of the first rows of some groups of `SPACING` rows."""
+    whole, rows = pair.whole(), len(pair.query)
+    at = [SPACING * group for group in sorted(groups) if SPACING * group < rows]
+    limits = true_limits(whole.query, whole.target, pair.scoring, pair.mode.ends, at)
+    return Findings(anchors_of(steps, rows, len(pair.target)), limits)
+
+
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
 @given(
-    problems(scorings=tying_scorings, shortest=0), geometries, st.sampled_from([0, 0, 1, 5, 1000]), steps()
+    problems(scorings=tying_scorings, shortest=0),
+    geometries,
+    st.sampled_from([0, 0, 1, 5, 1000]),
+    steps(),
+    st.sets(st.integers(0, 5)),
 )
-def test_any_problem_in_any_geometry(backend, pair, geometry, below, steps):
+def test_any_problem_in_any_geometry(backend, pair, geometry, below, steps, groups):
     truth = pair.truth()
-    anchors = anchors_of(steps, len(pair.query), len(pair.target))
+    findings = findings_of(pair, steps, groups)
     with pytest.MonkeyPatch.context() as patched:
-        known(patched, int(truth.score) - below, anchors=anchors)
+        known(patched, int(truth.score) - below, findings=findings)
         outcome = geometry.run(pair, backend)
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
     assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
@@ -194,15 +214,17 @@ def test_what_is_lost_of_a_pruned_store_is_made_again(monkeypatch, tmp_path, los
     assert (again.end, found_path(again)) == (first.end, found_path(first))
 
 
-def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch, tmp_path):
+@pytest.mark.parametrize("lost", ["seeds.h5", "row_limits.h5"])
+def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_findings(monkeypatch, tmp_path, lost):
     geometry = Geometry((5, 5), chunk=5, leaf=10**4)
     anchors = np.array([[0, 20, 0, 20], [20, 30, 22, 32]])
-    known(monkeypatch, int(REPEATED.truth().score), share=0.5, anchors=anchors)
+    findings = findings_of(REPEATED, [], {0, 1})._replace(anchors=anchors)
+    known(monkeypatch, int(REPEATED.truth().score), share=0.5, findings=findings)
     used, gains = [], problem.gains
 
-    def noted(*codes_and_scoring, anchors, ends):
-        used.append(anchors)
-        return gains(*codes_and_scoring, anchors=anchors, ends=ends)
+    def noted(*codes_and_scoring, findings, ends):
+        used.append([findings.anchors.tolist(), findings.limits.tolist()])
+        return gains(*codes_and_scoring, findings=findings, ends=ends)
 
     monkeypatch.setattr(problem, "gains", noted)
     with geometry.applied():
@@ -210,39 +232,47 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch
         again = pipeline.resume(tmp_path / "s", using(SmallTiles((5, 5), CPU)))
         with DirectoryStore.open(tmp_path / "s") as store, store.marked() as mark:
             lattice = shared_store._lattice.__wrapped__(store.path, mark)
-        (tmp_path / "s" / "seeds.h5").write_bytes(b"damaged")
+        (tmp_path / "s" / lost).write_bytes(b"damaged")
         with DirectoryStore.open(tmp_path / "s") as store, store.marked() as mark:
             shared_store._lattice.__wrapped__(store.path, mark)
         events = []
         without = pipeline.resume(tmp_path / "s", using(SmallTiles((5, 5), CPU)), emit=events.append)
-    assert [known.tolist() for known in used] == [anchors.tolist()] * 3 + [[]] * 2
-    in_worker, expected = lattice.problem.pruning, lattice.problem.gains(anchors)
+    everything = [findings.anchors.tolist(), findings.limits.tolist()]
+    left = [[], everything[1]] if lost == "seeds.h5" else [everything[0], []]
+    assert used == [everything] * 3 + [left] * 2
+    in_worker, expected = lattice.problem.pruning, lattice.problem.gains(findings)
     assert all(map(np.array_equal, in_worker.query.arrays, expected.query.arrays))
     assert found_path(first) == found_path(again) == found_path(without)
     notices = [event.text for event in events if isinstance(event, Notice)]
-    assert any("seeds.h5: damaged" in text and "more cells are computed" in text for text in notices)
+    assert any(f"{lost}: damaged" in text and "more cells are computed" in text for text in notices)
 
 
-def test_each_strand_has_its_own_anchors(monkeypatch, tmp_path):
-    own = {strand: np.array([[k, 10 + k, 0, 10]]) for k, strand in enumerate(STRANDS_OF["both"])}
-    bound = KnownBound(int(PAIR.truth().score), 1.0, anchors=own)
+def test_each_strand_has_its_own_findings(monkeypatch, tmp_path):
+    own = {
+        strand: Findings(np.array([[k, 10 + k, 0, 10]]), np.array([[8 * k, 90]]))
+        for k, strand in enumerate(STRANDS_OF["both"])
+    }
+    bound = KnownBound(int(PAIR.truth().score), 1.0, findings=own)
     monkeypatch.setattr(pipeline, "find_bound", lambda *_: bound)
     pipeline.run(replace(PAIR.spec(tmp_path / "s"), strand="both"), using())
-    for strand, anchors in own.items():
-        store = DirectoryStore.attach(tmp_path / "s" / strand)
-        assert store.get_anchors().tolist() == anchors.tolist()
+    for strand, findings in own.items():
+        found, _ = DirectoryStore.attach(tmp_path / "s" / strand).get_findings()
+        assert found.anchors.tolist() == findings.anchors.tolist()
+        assert found.limits.tolist() == findings.limits.tolist()
 
 
-def test_a_new_store_has_no_anchors_of_one_whose_creation_was_interrupted(monkeypatch, tmp_path):
-    known(monkeypatch, int(PAIR.truth().score), anchors=np.array([[0, 10, 0, 10]]))
+@pytest.mark.parametrize("name", ["seeds.h5", "row_limits.h5"])
+def test_a_new_store_has_no_findings_of_one_whose_creation_was_interrupted(monkeypatch, tmp_path, name):
+    findings = Findings(np.array([[0, 10, 0, 10]]), np.array([[0, 100]]))
+    known(monkeypatch, int(PAIR.truth().score), findings=findings)
     interrupted = mock.patch.object(Manifest, "write", side_effect=KeyboardInterrupt)
     with interrupted, pytest.raises(KeyboardInterrupt):
         PAIR.run(store=tmp_path / "s")
-    assert (tmp_path / "s" / "seeds.h5").exists()
-    (tmp_path / "s" / temporary_name("seeds.h5")).touch()
+    assert (tmp_path / "s" / name).exists()
+    (tmp_path / "s" / temporary_name(name)).touch()
     known(monkeypatch, None)
     PAIR.run(store=tmp_path / "s")
-    assert not [*(tmp_path / "s").glob("*seeds.h5")]
+    assert not [*(tmp_path / "s").glob(f"*{name}")]
 
 
 def test_a_pruned_store_is_for_pruned_runs(monkeypatch, tmp_path):
@@ -297,7 +327,9 @@ def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
     monkeypatch.setattr("longalign.phases.problem.gains", too_small)
 
     def check(pair, geometry):
-        test_any_problem_in_any_geometry.hypothesis.inner_test(BACKENDS["reference"], pair, geometry, 0, [])
+        test_any_problem_in_any_geometry.hypothesis.inner_test(
+            BACKENDS["reference"], pair, geometry, 0, [], set()
+        )
 
     with pytest.raises((AssertionError, InternalError)):
         given(problems(shortest=0), geometries)(check)()

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from longalign.backends.cpu import absent_words, gain_sums, placed_words
 from longalign.backends.cpu.gain_sums import Moves, PathEnd, sum_gains
 from longalign.model.mode import GLOBAL, LOCAL, MODES
-from longalign.model.pruning import NO_ANCHORS, NO_LIMITS, SPACING, Pruning
+from longalign.model.pruning import NO_ANCHORS, NO_LIMITS, SPACING, Findings, Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning import gains as module
-from longalign.pruning.gains import ChargedSide, Gains, gains, letters_of_sides, stretches_of_query
-from longalign.testing.gains import anchors_of, gains_by_diagonal, naive_gains, steps, true_gains
+from longalign.pruning.gains import gains
+from longalign.testing.gains import anchors_of, gains_by_diagonal, naive_gains, steps, true_gains, true_limits
 from longalign.testing.inputs import (
     QUERY_N,
     SCORINGS,
@@ -100,19 +100,8 @@ def problems(draw):
     return query, target, scoring
 
 
-def with_limits(query, target, scoring, anchors, ends, limits):
-    """The gains of the query with the limits of some rows."""
-    letters, _ = letters_of_sides(query, target, scoring)
-    side = ChargedSide.of(query, target, letters, stretches_of_query(anchors), 1)
-    end = PathEnd(ends.query_end, not (ends.query_end or ends.target_end), len(target) - len(query))
-    most = scoring.highest * min(len(query), len(target))
-    return side.gains_within(limits, scoring.gap_open, most, end)
-
-
 def check(query, target, scoring, anchors=NO_ANCHORS, ends=LOCAL.ends, limits=NO_LIMITS):
-    found = gains(query, target, scoring, threads=1, anchors=anchors, ends=ends)
-    if len(limits):
-        found = Gains(with_limits(query, target, scoring, anchors, ends, limits), found.target)
+    found = gains(query, target, scoring, 1, Findings(anchors, limits), ends)
     for side, codes in ((found.query, query), (found.target, target)):
         assert side.most.shape == (len(codes) + 1,)
         assert side.most[-1] == 0
@@ -401,19 +390,18 @@ ACROSS_A_LIMIT = anchored("ACAAAACAAAACAAACCC", "ACAAAACCAAAC", Scoring(4, 2, 0,
 @settings(max_examples=200)
 def test_no_path_gains_more_than_the_bound_with_row_limits(problem, word, hills, ends, groups):
     query, target, scoring, _ = problem
-    in_h, _, _ = true_gains(query, target, scoring, ends)
     rows = sorted(SPACING * group for group in groups if SPACING * group < len(query))
-    limits = np.array([(row, max(in_h[row])) for row in rows], np.int64).reshape(-1, 2)
+    limits = true_limits(query, target, scoring, ends, rows)
     with small(word, hills=hills):
         check(*problem, ends=ends, limits=limits)
 
 
 def test_a_row_limit_lowers_the_bound_of_the_rows_above_by_as_much():
     query, target, anchors = with_gaps(np.random.default_rng(1), [400, -400])
-    without = gains(query, target, DEFAULT, anchors=anchors)
+    without = gains(query, target, DEFAULT, findings=Findings(anchors))
     row = SPACING * (len(query) // (2 * SPACING))
     limits = np.array([[row, without.query.most[row] - 500]])
-    found = with_limits(query, target, DEFAULT, anchors, LOCAL.ends, limits)
+    found = gains(query, target, DEFAULT, findings=Findings(anchors, limits)).query
     assert np.array_equal(found.most[row:], without.query.most[row:])
     lower = without.query.most[: row - 1_000] - found.most[: row - 1_000]
     # In a gap, a path gains alpha more. A word across the row is not charged.
@@ -578,7 +566,7 @@ def test_each_gap_of_a_long_pair_is_charged(lengths):
     query, target, anchors = with_gaps(np.random.default_rng(1), lengths)
     pairs, gapped = int((anchors[:, 1] - anchors[:, 0]).sum()), sum(map(abs, lengths))
     exact = pairs - DEFAULT.gap_extend * gapped - DEFAULT.gap_open * len(lengths)
-    plain, found = gains(query, target, DEFAULT), gains(query, target, DEFAULT, anchors=anchors)
+    plain, found = gains(query, target, DEFAULT), gains(query, target, DEFAULT, findings=Findings(anchors))
     for before, now, letters in (
         (plain.query.most, found.query.most, sum(max(0, length) for length in lengths)),
         (plain.target.most, found.target.most, sum(max(0, -length) for length in lengths)),
@@ -595,7 +583,10 @@ def test_the_way_to_the_corner_is_charged(longer):
     pair = (short, np.concatenate([short, rng.integers(0, 4, 400, np.uint8)]))
     anchors = np.array([[0, len(short), 0, len(short)]])
     query, target = pair if longer == "target" else pair[::-1]
-    found = {mode: gains(query, target, DEFAULT, anchors=anchors, ends=MODES[mode].ends) for mode in MODES}
+    found = {
+        mode: gains(query, target, DEFAULT, findings=Findings(anchors), ends=MODES[mode].ends)
+        for mode in MODES
+    }
     bounds = {mode: Pruning(0, each.query, each.target) for mode, each in found.items()}
     rows, columns = len(query), len(target)
     way = DEFAULT.gap_extend * 400

@@ -15,11 +15,11 @@ from related_pairs import related_pairs
 
 from longalign.backends.cpu import CpuBackend, placed_words
 from longalign.model.mode import FIT, LOCAL, MODES
-from longalign.model.pruning import SPACING
+from longalign.model.pruning import SPACING, Findings
 from longalign.model.scoring import Scoring
 from longalign.pruning import band_sweep, budget, row_limits, seeds
 from longalign.pruning.gains import gains
-from longalign.pruning.row_limits import Pieces, query_gains
+from longalign.pruning.row_limits import Pieces
 from longalign.pruning.seeds import lower_bound
 from longalign.testing.gains import true_gains
 from longalign.testing.inputs import QUERY_N, SCORINGS, TARGET_N
@@ -89,7 +89,7 @@ def test_they_are_close_where_the_bound_by_words_is_not(mode):
         found, pieces = pieces_of(query, target, Scoring(), mode)
         limits = pieces.limits(np.inf, CPU)
     assert len(limits) == 6
-    by_words = gains(query, target, Scoring(), anchors=found.anchors(), ends=mode.ends).query
+    by_words = gains(query, target, Scoring(), findings=Findings(found.anchors()), ends=mode.ends).query
     assert by_words.most[0] - found.score > 800
     # What words miss in the first piece, and alpha for each of the others.
     assert pieces.gains(limits).most[0] - found.score < 300
@@ -188,5 +188,5 @@ def test_units_are_joined_at_the_least_cost(units, longest):
 def test_there_are_none_if(scoring, most_cells):
     query, target = with_trouble(np.random.default_rng(1))
     with short(4_000):
-        found, _ = pieces_of(query, target, scoring, LOCAL)
-        assert query_gains(query, target, scoring, LOCAL, found, most_cells, CPU) is None
+        _, pieces = pieces_of(query, target, scoring, LOCAL)
+        assert len(pieces.limits(most_cells, CPU)) == 0

@@ -29,7 +29,7 @@ import longalign
 from longalign.errors import InputError, StoreError
 from longalign.events import Event, Notice
 from longalign.model.geometry import Grid
-from longalign.model.pruning import KnownBound
+from longalign.model.pruning import Findings, KnownBound
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
@@ -51,7 +51,9 @@ def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
 
 
 #: Those of a pruned store.
-ANCHORS = np.array([[0, 20, 0, 20], [20, 30, 21, 31]])
+FINDINGS = Findings(np.array([[0, 20, 0, 20], [20, 30, 21, 31]]), np.array([[0, 1000], [16, 500]]))
+#: The files of a pruned store that hold them.
+FINDINGS_FILES = {"seeds.h5", "row_limits.h5"}
 
 
 class Stores(dict[tuple[str, str], Path]):
@@ -70,7 +72,7 @@ class Stores(dict[tuple[str, str], Path]):
         devices, is_pruned = using(SmallTiles((24, 24), leaf=60)), starts == "pruned"
         with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
             if is_pruned:
-                bound = KnownBound(int(pair.truth().score), 1.0, anchors={"plus": ANCHORS})
+                bound = KnownBound(int(pair.truth().score), 1.0, findings={"plus": FINDINGS})
                 patch.setattr(pipeline, "find_bound", lambda *_: bound)
             pair.run(devices, path, start_states="lazy" if is_pruned else starts)
         return path
@@ -279,7 +281,15 @@ def visible(path: Path) -> list[object]:
     return found
 
 
-FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5", "seeds.h5", "next_best.h5"]
+FILES = [
+    "tiles/r00001c00001.h5",
+    "path.h5",
+    "pieces/p000000.h5",
+    "sequences.h5",
+    "seeds.h5",
+    "row_limits.h5",
+    "next_best.h5",
+]
 
 
 def read_file(store: DirectoryStore, name: str) -> None:
@@ -290,8 +300,10 @@ def read_file(store: DirectoryStore, name: str) -> None:
         store.get_piece(0)
     elif name == "path.h5":
         store.get_path()
-    elif name == "seeds.h5":
-        store.get_anchors()
+    elif name in FINDINGS_FILES:
+        _, damages = store.get_findings()
+        if damages:
+            raise damages[0]
     elif name == "next_best.h5":
         store.get_next_best()
     else:
@@ -300,7 +312,7 @@ def read_file(store: DirectoryStore, name: str) -> None:
 
 def store_with(stores: Stores, name: str, starts: str = "lazy") -> Path:
     """One that has a file of this name."""
-    path = stores["local", "pruned" if name == "seeds.h5" else starts]
+    path = stores["local", "pruned" if name in FINDINGS_FILES else starts]
     if name == "next_best.h5" and not (path / name).exists():
         with DirectoryStore.open(path) as store:
             store.put_next_best(NEXT_BEST)
@@ -337,7 +349,13 @@ def test_appended_bytes_are_noticed(stores, tmp_path, name, more):
 @pytest.mark.parametrize("how", forgeries.DATASET_FORGERIES, ids=lambda how: how.__name__)
 @pytest.mark.parametrize(
     ("name", "dataset"),
-    [(FILES[0], "cols/anchors"), ("path.h5", "state"), ("seeds.h5", "row"), ("next_best.h5", "runs")],
+    [
+        (FILES[0], "cols/anchors"),
+        ("path.h5", "state"),
+        ("seeds.h5", "row"),
+        ("row_limits.h5", "most"),
+        ("next_best.h5", "runs"),
+    ],
 )
 def test_a_dataset_that_is_another_thing_is_damage_and_named(stores, tmp_path, how, name, dataset):
     store = copied(store_with(stores, name), tmp_path)
@@ -419,6 +437,11 @@ def forge_numbers(path: Path, name: str, change: Any) -> None:
             "row, col, length are not those of stretches",
         ),
         ("seeds.h5", "length", lambda values: values[1:].copy(), "row, col, length have different lengths"),
+        ("row_limits.h5", "row", lambda values: values + 10**6, "row has a number outside 0 to "),
+        ("row_limits.h5", "row", lambda values: values + 1, "row is not in order, or no multiple of 8"),
+        ("row_limits.h5", "row", lambda values: values[::-1].copy(), "row is not in order"),
+        ("row_limits.h5", "most", lambda values: values + 2**40, "most has a number outside"),
+        ("row_limits.h5", "most", lambda values: values[1:].copy(), "row, most have different lengths"),
         ("next_best.h5", "i", lambda values: values + 10**6, "i has a number outside 0 to "),
         ("next_best.h5", "value", lambda values: values - 9, "value has a number outside 1 to "),
         ("next_best.h5", "runs", lambda values: values + 1, "runs is not the number of runs"),

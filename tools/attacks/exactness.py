@@ -38,7 +38,7 @@ from longalign.errors import LongalignError, UsageError
 from longalign.formats.paf import write_paf
 from longalign.model.alignment import Alignment
 from longalign.model.mode import MODES, Mode
-from longalign.model.pruning import KnownBound
+from longalign.model.pruning import Findings, KnownBound
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.phases import entry
 from longalign.run import bounds, pipeline
@@ -194,8 +194,8 @@ def _pruned(question: Question, below: int | None) -> Iterator[None]:
     if below is not None:
         score, pairs = int(end.score * question.pair.scoring.scale), min(end.i, end.j)
         diagonal = np.array([[end.i - pairs, end.i, end.j - pairs, end.j]] * (pairs > 0), np.int64)
-        anchors = {question.strand: diagonal.reshape(-1, 4)}
-        known = KnownBound(score - below, share=1.0, anchors=anchors)
+        findings = {question.strand: Findings(diagonal.reshape(-1, 4))}
+        known = KnownBound(score - below, share=1.0, findings=findings)
     with ExitStack() as stack:
         stack.enter_context(
             patch.object(pipeline, "find_bound", lambda spec, *_: known if spec.prunes else None)

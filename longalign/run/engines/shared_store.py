@@ -16,13 +16,12 @@ from threading import Lock
 from longalign.backends.base import Backend, Progress, no_progress
 from longalign.events import TileFinished
 from longalign.model.geometry import Tile
-from longalign.model.pruning import NO_ANCHORS
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.store import DirectoryStore
-from longalign.store.base import DamagedFile, Place
+from longalign.store.base import Place
 
 #: Held while a tile is swept: a back end serves one thread at a time, and a worker may have several threads.
 _device_lock = Lock()
@@ -35,11 +34,8 @@ def _lattice(path: Path, mark: str) -> StoreLattice:
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
     if manifest.pruned_with is not None:
-        try:
-            anchors = store.get_anchors()
-        except DamagedFile:  # the process that has opened the store says so
-            anchors = NO_ANCHORS
-        pruning = problem.pruning_by(manifest.pruned_with.score, problem.gains(anchors))
+        findings, _ = store.get_findings()  # the process that has opened the store says what is damaged
+        pruning = problem.pruning_by(manifest.pruned_with.score, problem.gains(findings))
         problem = replace(problem, pruning=pruning)
     return StoreLattice(problem, manifest.grid, store, manifest.is_eager)
 
