@@ -87,7 +87,7 @@ def find_bound(
         for strand, problem in problems.items():
             if (alignment := found[strand]) is None:
                 continue
-            closer = _Closer(problem, alignment, backend, threads, recorder.advance)
+            closer = _Closer(problem, alignment, backend, len(devices), threads, recorder.advance)
             prunings[strand], share, findings[strand] = closer.pruning(prunings.pop(strand))
             shares.append(share)
         known = KnownBound(best, sum(shares) / len(problems), prunings, findings, milestones=cells)
@@ -99,11 +99,16 @@ def find_bound(
 
 @dataclass(frozen=True, slots=True)
 class _Closer:
-    """Computes closer gains, as far as that takes less time than it saves in a sweep."""
+    """Computes closer gains, as far as that takes less time than it saves in a sweep.
+
+    This process computes them, and sweeps pieces for row limits with `backend`. That many `devices` share the
+    sweep of the matrix. Each is taken to be as fast as `backend`.
+    """
 
     problem: Problem
     alignment: LowerBound
     backend: Backend
+    devices: int
     threads: WorkerThreads
     progress: Progress
 
@@ -122,7 +127,7 @@ class _Closer:
         if share <= _MOST_FOR_LIMITS and self._saves(share):
             one = self.problem
             pieces = Pieces(one.query, one.target, one.scoring, one.mode, self.alignment)
-            cells = _SAVED * share * len(one.query) * len(one.target)
+            cells = _SAVED * share * len(one.query) * len(one.target) / self.devices
             limits = pieces.limits(cells, self.backend, self.progress)
             if len(limits):
                 closer = replace(pruning, query=pieces.gains(limits))
@@ -138,7 +143,7 @@ class _Closer:
         """Whether gains take no longer than to sweep this share of the matrix."""
         sides = len(self.problem.query), len(self.problem.target)
         sweep = self.backend.sweep_seconds(*sides, self.problem.scoring, self.problem.has_floor)
-        return sum(sides) / _LETTERS_A_SECOND <= share * sweep
+        return sum(sides) / _LETTERS_A_SECOND <= share * sweep / self.devices
 
 
 def _needs_every_cell(spec: RunSpec) -> str:

@@ -169,6 +169,18 @@ def with_long_gaps():
     return [np.concatenate(side) for side in parts]
 
 
+def test_row_limits_are_not_looked_for_if_many_devices_share_the_sweep():
+    """A process that waits for them, or for closer gains, would take longer than all of these."""
+    spec = Pair.of_codes(*with_long_gaps(), Scoring(), "local").spec()
+    costs = {"LEAST_CELLS": 1, "_LETTERS_A_SECOND": 1e12, "_MOST_FOR_LIMITS": 1.0, "_SAVED": 1.0}
+    found = []
+    for devices in (1, 1_000):
+        units = mock.patch.object(row_limits, "_UNIT", 2_000)
+        with mock.patch.multiple(bounds, **costs), units, mock.patch.object(budget, "_SECONDS", 1.0):
+            found.append(find(spec, [device(1.0)] * devices).findings["plus"])
+    assert [len(one.limits) > 0 for one in found] == [True, False]
+
+
 def resumed_without_tiles(store):
     """Sweeps the tiles again, by the row limits in the store."""
     assert (store / "row_limits.h5").exists()
