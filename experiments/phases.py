@@ -9,10 +9,10 @@ kernels and then REPEATS times; medians are reported. For a pair that takes too 
 and count the first run: `--after ecoli --repeats 0`. `seconds` are those from the command to the PAF file;
 they include the reading of the FASTA files, but not the start of Python. With `--store-in` the boundaries go
 to a store in that folder. Also reported: the peak host memory of the process, the peak device memory, and the
-bytes per boundary cell of the store. Known scores are checked, and every alignment is checked by `longalign
-verify`. `--with-score` alternates with `longalign score`, which keeps no lattice: `lattice_share` is the
-share of time that the lattice, with its files if there is a store, adds to phase 1. `--prune` is that of
-`longalign`.
+bytes per boundary cell of a store that is not pruned. Known scores are checked, and every alignment is
+checked by `longalign verify`. `--with-score` alternates with `longalign score`, which keeps no lattice:
+`lattice_share` is the share of time that the lattice, with its files if there is a store, adds to phase 1.
+`--prune` is that of `longalign`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
                 if code:
                     sys.exit(f"{name}: longalign ended with exit code {code}")
                 summaries.append(json.loads(summary.read_text()))
-                store_bytes = _bytes_a_cell(store) if options.store_in else None
+                has_all_tiles = options.store_in and options.prune == "off"
+                store_bytes = _bytes_a_cell(store) if has_all_tiles else None
             if options.with_score:
                 alone.append(_score_seconds(pair, options, Path(folder, "score.json")))
         verified = longalign(["verify", str(paf), *_files(pair, options)]) == 0
