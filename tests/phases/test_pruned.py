@@ -247,6 +247,17 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_findings(monkeypatc
     assert any(f"{lost}: damaged" in text and "more cells are computed" in text for text in notices)
 
 
+def test_a_store_of_a_program_that_kept_no_row_limits_is_resumed(monkeypatch, tmp_path):
+    known(monkeypatch, int(REPEATED.truth().score), findings=findings_of(REPEATED, [], {0, 1}))
+    first = REPEATED.run(using(SmallTiles((5, 5), CPU)), tmp_path)
+    for path in (tmp_path / "row_limits.h5", *tmp_path.glob("tiles/*.h5")):
+        path.unlink()
+    events = []
+    again = pipeline.resume(tmp_path, using(SmallTiles((5, 5), CPU)), emit=events.append)
+    assert found_path(again) == found_path(first)
+    assert not [event for event in events if isinstance(event, Notice)]
+
+
 def test_each_strand_has_its_own_findings(monkeypatch, tmp_path):
     own = {
         strand: Findings(np.array([[k, 10 + k, 0, 10]]), np.array([[8 * k, 90]]))
