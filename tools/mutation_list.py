@@ -252,6 +252,45 @@ _PRUNING = (
         ("tests/pruning/test_row_limits.py::test_letters_that_score_almost_too_much",),
     ),
     Fault(
+        "row limits: a limit exceeds what all letters gain",
+        "longalign/pruning/row_limits.py",
+        "min(gained, self._most_letters(piece.start, len(self._query)))",
+        "gained",
+        ("tests/pruning/test_row_limits.py::test_letters_that_score_almost_too_much",),
+    ),
+    Fault(
+        "row limits: many devices wait for one",
+        "longalign/run/bounds.py",
+        "* len(one.target) / faster",
+        "* len(one.target)",
+        (
+            "tests/run/test_bounds.py::test_nothing_is_looked_for_that_takes_longer_than_the_sweep_on_all_devices",
+        ),
+    ),
+    Fault(
+        "bound: gains take longer than the sweep on all devices",
+        "longalign/run/bounds.py",
+        "<= share * self._seconds_of_all()",
+        "<= share * self._seconds_of(self.backend)",
+        (
+            "tests/run/test_bounds.py::test_nothing_is_looked_for_that_takes_longer_than_the_sweep_on_all_devices",
+        ),
+    ),
+    Fault(
+        "gains: row limits of a store are not used",
+        "longalign/pruning/gains.py",
+        "if len(limits):",
+        "if False:",
+        ("tests/pruning/test_gains.py::test_a_row_limit_lowers_the_bound_of_the_rows_above_by_as_much",),
+    ),
+    Fault(
+        "store: row limits in any order are read",
+        "longalign/store/pruned_files.py",
+        "(np.diff(row) <= 0).any()",
+        "False",
+        ("tests/store/test_schema.py::test_numbers_that_cannot_be_there_are_damage_and_named",),
+    ),
+    Fault(
         "row limits: the query is cut beside long gaps",
         "longalign/pruning/row_limits.py",
         "cut = behind - 1 - int(nearest_first.argmin())",

@@ -238,7 +238,8 @@ class DeviceFacts:
 
     `largest` is the `tile_shape` of the device's back end for one device, and `shared` the one for all
     devices of the run. `strip_width` is for tiles of the shape `shared`. The other fields are those of
-    `Backend`, but for `stored_rows`: the most rows of a tile in a run with a store (`checkpoint_rows`).
+    `Backend`, but for `stored_rows`: the most rows of a tile in a run with a store (`checkpoint_rows`), and
+    `seconds`: about how long it would take for the whole DP matrix.
     """
 
     largest: tuple[int, int]
@@ -251,6 +252,7 @@ class DeviceFacts:
     stored_rows: int = sys.maxsize
     most_share_pruned: float = 0.0
     most_share_stored: float = 0.0
+    seconds: float = 0.0
 
     @classmethod
     def of(
@@ -278,6 +280,7 @@ class DeviceFacts:
             backend.max_boundary_cells(), backend.strip_width(*shared),
             checkpoint_rows(rows, cols, shared, devices, seconds),
             backend.most_share_pruned, backend.most_share_stored,
+            backend.sweep_seconds(rows, cols, scoring, local),
         )  # fmt: skip
 
 

@@ -62,7 +62,8 @@ NO_LIMITS: RowLimits = np.empty((0, 2), np.int64)
 class Findings(NamedTuple):
     """What has been found out about two sequences, with which closer gains are computed.
 
-    `anchors` are those of an alignment. Gains verify them. `limits` are taken to be true.
+    `anchors` are those of an alignment. Gains verify them. `limits` are taken to be true. They hold for one
+    scoring, and for the ends that one mode frees.
     """
 
     anchors: Anchors = NO_ANCHORS

@@ -195,8 +195,8 @@ def gains(
 ) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
 
-    The better the alignment of the `findings` is, the closer are the bounds. `ends` are the ends that the
-    mode frees: paths of other modes may gain more.
+    With good `findings` the bounds are closer. `ends` are the ends that the mode frees: paths of other modes
+    may gain more.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
     sequence, instead of for each letter of both. Each thread takes 8 MB more, and an anchor up to 48 bytes.

@@ -157,7 +157,7 @@ class Pieces:
                 gained += self._scoring.gap_open + limits[-1][1]
                 if self._mode.ends.query_end:
                     gained = max(gained, self._most_letters(piece.start, piece.stop))
-            limits.append((piece.start, gained))
+            limits.append((piece.start, min(gained, self._most_letters(piece.start, len(self._query)))))
         return np.array(limits[::-1], np.int64).reshape(-1, 2)
 
     def gains(self, limits: RowLimits) -> SideGains:

@@ -28,6 +28,9 @@ LEAST_CELLS = 1 << 32
 #: a sweep, and less of one that needs a large share of the matrix.
 _LETTERS_A_SECOND, _SAVED = 1e7, 0.5
 
+#: No sweep is taken to be shorter than this, in seconds.
+_SHORTEST = 1e-9
+
 #: The largest share of the cells for which row limits are looked for. They narrow a band.
 _MOST_FOR_LIMITS = 0.1
 
@@ -87,7 +90,7 @@ def find_bound(
         for strand, problem in problems.items():
             if (alignment := found[strand]) is None:
                 continue
-            closer = _Closer(problem, alignment, backend, len(devices), threads, recorder.advance)
+            closer = _Closer(problem, alignment, backend, devices, threads, recorder.advance)
             prunings[strand], share, findings[strand] = closer.pruning(prunings.pop(strand))
             shares.append(share)
         known = KnownBound(best, sum(shares) / len(problems), prunings, findings, milestones=cells)
@@ -101,14 +104,14 @@ def find_bound(
 class _Closer:
     """Computes closer gains, as far as that takes less time than it saves in a sweep.
 
-    This process computes them, and sweeps pieces for row limits with `backend`. That many `devices` share the
-    sweep of the matrix. Each is taken to be as fast as `backend`.
+    This process computes them, and sweeps pieces for row limits with `backend`. All `devices` share the sweep
+    of the matrix.
     """
 
     problem: Problem
     alignment: LowerBound
     backend: Backend
-    devices: int
+    devices: Sequence[Backend | DeviceFacts]
     threads: WorkerThreads
     progress: Progress
 
@@ -127,7 +130,8 @@ class _Closer:
         if share <= _MOST_FOR_LIMITS and self._saves(share):
             one = self.problem
             pieces = Pieces(one.query, one.target, one.scoring, one.mode, self.alignment)
-            cells = _SAVED * share * len(one.query) * len(one.target) / self.devices
+            faster = self._seconds_of(self.backend) / self._seconds_of_all()
+            cells = _SAVED * share * len(one.query) * len(one.target) / faster
             limits = pieces.limits(cells, self.backend, self.progress)
             if len(limits):
                 closer = replace(pruning, query=pieces.gains(limits))
@@ -141,9 +145,18 @@ class _Closer:
 
     def _saves(self, share: float) -> bool:
         """Whether gains take no longer than to sweep this share of the matrix."""
+        letters = len(self.problem.query) + len(self.problem.target)
+        return letters / _LETTERS_A_SECOND <= share * self._seconds_of_all()
+
+    def _seconds_of_all(self) -> float:
+        """The seconds in which all devices together sweep the matrix."""
+        return 1 / sum(1 / max(_SHORTEST, self._seconds_of(device)) for device in self.devices)
+
+    def _seconds_of(self, device: Backend | DeviceFacts) -> float:
+        if isinstance(device, DeviceFacts):
+            return device.seconds
         sides = len(self.problem.query), len(self.problem.target)
-        sweep = self.backend.sweep_seconds(*sides, self.problem.scoring, self.problem.has_floor)
-        return sum(sides) / _LETTERS_A_SECOND <= share * sweep / self.devices
+        return device.sweep_seconds(*sides, self.problem.scoring, self.problem.has_floor)
 
 
 def _needs_every_cell(spec: RunSpec) -> str:

@@ -129,19 +129,20 @@ def test_a_unit_that_takes_too_long_is_left_to_the_bound_by_words():
     assert limits[around + 1] < 40_900 - 30_450
 
 
+@pytest.mark.parametrize("letters", [1_000, 60])
 @pytest.mark.parametrize("mode", [LOCAL, FIT], ids=str)
-def test_letters_that_score_almost_too_much(mode):
+def test_letters_that_score_almost_too_much(mode, letters):
     """All letters of the query together would score more than 32 bits hold. The target has fewer."""
     rng = np.random.default_rng(4)
     target = rng.integers(0, 4, 120, np.uint8)
     query = np.concatenate([target[:60], rng.integers(0, 4, 300, np.uint8), target[60:]])
     scoring = Scoring(1 << 23, -(1 << 23), 1 << 22, 1 << 12)
-    with short(1_000), mock.patch.object(band_sweep, "_ROWS", 1_000):
+    with short(letters), mock.patch.object(band_sweep, "_ROWS", 1_000):
         _, pieces = pieces_of(query, target, scoring, mode)
         limits = pieces.limits(np.inf, CPU)
     in_h, _, _ = true_gains(query, target, scoring, mode.ends)
     assert len(limits) > 0
-    assert all(max(in_h[row]) <= most for row, most in limits.tolist())
+    assert all(max(in_h[row]) <= most <= scoring.match * len(target) for row, most in limits.tolist())
 
 
 def test_the_query_is_not_cut_near_a_long_gap():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from runs import Pair, SmallTiles, found_path, using
 
+from longalign.backends.base import DeviceFacts
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError
 from longalign.events import BoundFound, ignore
@@ -30,6 +31,12 @@ def device(most_share, stored=0.0):
     found = SmallTiles(inner=CPU)
     found.most_share_pruned, found.most_share_stored = most_share, stored
     return found
+
+
+#: A worker of a cluster.
+FAST_WORKER = DeviceFacts(
+    (1, 1), (1, 1), 1, 1, 1, 1, 1, most_share_pruned=1.0, most_share_stored=1.0, seconds=1e-6
+)
 
 
 @pytest.fixture(scope="module")
@@ -169,16 +176,25 @@ def with_long_gaps():
     return [np.concatenate(side) for side in parts]
 
 
-def test_row_limits_are_not_looked_for_if_many_devices_share_the_sweep():
-    """A process that waits for them, or for closer gains, would take longer than all of these."""
-    spec = Pair.of_codes(*with_long_gaps(), Scoring(), "local").spec()
-    costs = {"LEAST_CELLS": 1, "_LETTERS_A_SECOND": 1e12, "_MOST_FOR_LIMITS": 1.0, "_SAVED": 1.0}
+@pytest.mark.parametrize(
+    ("devices", "is_worth_it"),
+    [([device(1.0)], True), ([device(1.0)] * 1_000, False), ([FAST_WORKER], False)],
+    ids=["one like this process", "many", "one that is faster"],
+)
+def test_nothing_is_looked_for_that_takes_longer_than_the_sweep_on_all_devices(devices, is_worth_it):
+    pair = Pair.of_codes(*with_long_gaps(), Scoring(), "local")
+    sides = len(pair.query), len(pair.target)
+    seconds = CPU.sweep_seconds(*sides, Scoring(), True)
+    cheap = {"LEAST_CELLS": 1, "_LETTERS_A_SECOND": 1e15, "_MOST_FOR_LIMITS": 1.0, "_SAVED": 1.0}
+    # Gains take a hundredth of a sweep by this process.
+    gains = cheap | {"_LETTERS_A_SECOND": sum(sides) / (0.01 * seconds)}
     found = []
-    for devices in (1, 1_000):
+    for costs in (cheap, gains):
         units = mock.patch.object(row_limits, "_UNIT", 2_000)
         with mock.patch.multiple(bounds, **costs), units, mock.patch.object(budget, "_SECONDS", 1.0):
-            found.append(find(spec, [device(1.0)] * devices).findings["plus"])
-    assert [len(one.limits) > 0 for one in found] == [True, False]
+            found.append(find(pair.spec(), devices).findings["plus"])
+    assert (len(found[0].limits) > 0) == is_worth_it
+    assert (len(found[1].anchors) > 0) == is_worth_it
 
 
 def resumed_without_tiles(store):
