@@ -130,8 +130,9 @@ class _Closer:
         if share <= _MOST_FOR_LIMITS and self._saves(share):
             one = self.problem
             pieces = Pieces(one.query, one.target, one.scoring, one.mode, self.alignment)
-            faster = self._seconds_of(self.backend) / self._seconds_of_all()
-            cells = _SAVED * share * len(one.query) * len(one.target) / faster
+            saved = _SAVED * share * len(one.query) * len(one.target)
+            # As many cells as `backend` sweeps in the time that all devices take for those that are saved.
+            cells = saved * self._seconds_of_all() / self._seconds_of(self.backend)
             limits = pieces.limits(cells, self.backend, self.progress)
             if len(limits):
                 closer = replace(pruning, query=pieces.gains(limits))

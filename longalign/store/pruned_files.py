@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.model.pruning import SPACING, Anchors, RowLimits
 from longalign.store import schema
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 
 def write_anchors(file: h5py.File, anchors: Anchors) -> None:
     """Write anchors into a new file."""
-    set_text(file, "description", "letter pairs of an alignment that seeds have found")
     columns = anchors[:, 0], anchors[:, 2], anchors[:, 1] - anchors[:, 0]
-    for (name, words), column in zip(SEEDS_DATASETS.items(), columns, strict=True):
-        write(file, name, np.ascontiguousarray(column), *words)
+    _write_columns(file, "letter pairs of an alignment that seeds have found", SEEDS_DATASETS, columns)
 
 
 def read_anchors(file: h5py.File, manifest: Manifest) -> Anchors:
@@ -36,9 +35,7 @@ def read_anchors(file: h5py.File, manifest: Manifest) -> Anchors:
 
 def write_row_limits(file: h5py.File, limits: RowLimits) -> None:
     """Write row limits into a new file."""
-    set_text(file, "description", "how much a path gains at most from some rows on")
-    for (name, words), column in zip(ROW_LIMITS_DATASETS.items(), limits.T, strict=True):
-        write(file, name, np.ascontiguousarray(column), *words)
+    _write_columns(file, "how much a path gains at most from some rows on", ROW_LIMITS_DATASETS, limits.T)
 
 
 def read_row_limits(file: h5py.File, manifest: Manifest) -> RowLimits:
@@ -51,13 +48,23 @@ def read_row_limits(file: h5py.File, manifest: Manifest) -> RowLimits:
 
 def write_left_out(file: h5py.File, places: Iterable[Place]) -> None:
     """Write the places of tiles into a new file."""
-    set_text(file, "description", "tiles left out, which no optimal alignment visits")
     values = np.array(sorted(places), np.int64).reshape(-1, 2)
-    for (name, words), column in zip(LEFT_OUT_DATASETS.items(), values.T, strict=True):
-        write(file, name, np.ascontiguousarray(column), *words)
+    _write_columns(file, "tiles left out, which no optimal alignment visits", LEFT_OUT_DATASETS, values.T)
 
 
 def read_left_out(file: h5py.File, manifest: Manifest) -> set[Place]:
     """The places of tiles in a file. Raises ValueError if they cannot be those of tiles."""
     rows, cols = schema.read_all(file, schema.left_out_tables(manifest))
     return set(zip(rows.tolist(), cols.tolist(), strict=True))
+
+
+def _write_columns(
+    file: h5py.File,
+    description: str,
+    datasets: Mapping[str, tuple[str, str]],
+    columns: Iterable[NDArray[np.int64]],
+) -> None:
+    """Write one dataset for each column, with the description and units that `datasets` gives it."""
+    set_text(file, "description", description)
+    for (name, words), column in zip(datasets.items(), columns, strict=True):
+        write(file, name, np.ascontiguousarray(column), *words)
