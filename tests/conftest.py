@@ -22,9 +22,9 @@ pytest_plugins = ["pytester"]
 
 # Sweeps compile on first use, so a deadline would fail on the first example and pass on the second.
 # "fast" has the same examples every time: what passed once passes again. "quick", for a run without slow
-# tests, has half of them. "thorough" looks for others.
+# tests, has a third of them. "thorough" looks for others.
 settings.register_profile("fast", deadline=None, max_examples=30, derandomize=True, print_blob=True)
-settings.register_profile("quick", parent=settings.get_profile("fast"), max_examples=15)
+settings.register_profile("quick", parent=settings.get_profile("fast"), max_examples=10)
 settings.register_profile("thorough", deadline=None, max_examples=3000)
 # For `tools/mutations.py`, which needs to know which test fails, not the smallest example.
 settings.register_profile(

@@ -136,6 +136,7 @@ def test_a_full_disk_leaves_no_partial_file(folder, monkeypatch):
     assert not files(folder)
 
 
+@pytest.mark.slow
 def test_two_processes_use_the_cache_at_the_same_time(folder):
     """They compile the same function, and a third process can use either one's file."""
     program = "from tests.backends.test_kernel_cache import answer; print(answer())"
@@ -270,10 +271,9 @@ def test_cuda_kernels_are_kept_for_one_kind_of_device():
 @needs_compiler
 def test_a_cuda_kernel_is_the_same_from_disk(folder):
     from longalign.backends.cuda import kernel_library
-    from longalign.backends.cuda.config import KernelConfig
-    from longalign.backends.cuda.kernels.sweep import SIGNATURE
+    from longalign.backends.cuda.kernels.traceback import SIGNATURE
 
-    spec = kernel_library.sweep_spec(KernelConfig(local=True, track_best=True))
+    spec = kernel_library.trace_spec(False)
 
     def build() -> object:
         kernel_library.dispatcher.cache_clear()

@@ -241,6 +241,7 @@ def test_a_sequence_from_stdin(pair):
     assert done.stdout.startswith("in\t")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("region", ["", ":0-20"])
 def test_a_record_of_several_on_stdin(pair, region):
     records = f">other\nAAAA\n>in\n{QUERY}\n"
@@ -536,6 +537,7 @@ def test_damage_is_said_and_mended(run, pair):
     assert "; this tile is computed again\n" in err
 
 
+@pytest.mark.slow
 def test_without_a_store_no_files_remain(run, pair, tmp_path, monkeypatch):
     elsewhere = tmp_path / "tmp"
     elsewhere.mkdir()
@@ -1076,6 +1078,7 @@ def test_inspect_does_not_mind_files_that_vanish_and_follows_links(run, pair, mo
     assert json.loads(run("inspect", "s", "--json")[1])["bytes"] == size
 
 
+@pytest.mark.slow
 def test_names_that_the_locale_cannot_write_are_written_all_the_same(pair):
     Path("n.fa").write_text(f">\u00e9\u03b1\n{QUERY}\n", encoding="utf-8")
     for encoding in ("ascii", "latin-1"):
@@ -1086,6 +1089,7 @@ def test_names_that_the_locale_cannot_write_are_written_all_the_same(pair):
         assert done.stdout.decode("utf-8").startswith(f"\u00e9\u03b1\t{len(QUERY)}\t")
 
 
+@pytest.mark.slow
 def test_without_stderr_an_error_goes_nowhere_else(pair):
     for arguments, code in ((["score", *pair], 0), (["score", "nowhere.fa", *pair[1:]], 1), (["score"], 2)):
         command = shlex.join([sys.executable, "-m", "longalign", *arguments]) + " 2>&-"

@@ -50,6 +50,7 @@ def test_few_open_files(arguments):
         assert_works_or_says_why(longalign(*arguments, preexec_fn=limited(resource.RLIMIT_NOFILE, most)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [5, 6])
 def test_too_few_open_files_for_a_sequence(most):
     done = longalign("align", *PAIR, "-q", preexec_fn=limited(resource.RLIMIT_NOFILE, most))
@@ -121,6 +122,7 @@ def test_a_matrix_without_end_is_refused(run, matrix):
             source.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "text"),
     [

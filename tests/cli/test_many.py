@@ -493,6 +493,7 @@ def test_lines_of_json_tell_of_pairs():
     assert found[-1] == {"event": "pair_finished", "query": "bad", "target": "b", "score": None}
 
 
+@pytest.mark.slow
 def test_a_forged_option_in_a_list_of_pairs_is_refused_and_named(run):
     """Every option, with values of every kind; a few are right for some options."""
     run("align", *FILES, "--store", "s", "-o", "x.paf", "-q")

@@ -25,6 +25,7 @@ def paf(run):
     return run("align", *PAIR, "-q")[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("style", "redirection"),
     [
@@ -39,6 +40,7 @@ def test_stderr_that_cannot_be_written_does_not_end_a_run(paf, style, redirectio
     assert (done.returncode, done.stdout) == (0, paf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["json", "bar"])
 def test_stderr_without_a_reader_does_not_end_a_run(paf, style):
     read, write = os.pipe()
@@ -50,6 +52,7 @@ def test_stderr_without_a_reader_does_not_end_a_run(paf, style):
     assert (done.returncode, done.stdout) == (0, paf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["none", "json"])
 def test_a_notice_that_cannot_be_written_does_not_end_a_run(run, paf, style):
     assert run("align", *PAIR, "-q", "--store", "s")[0] == 0
@@ -58,6 +61,7 @@ def test_a_notice_that_cannot_be_written_does_not_end_a_run(run, paf, style):
     assert (done.returncode, done.stdout) == (0, paf)
 
 
+@pytest.mark.slow
 def test_a_reader_of_progress_that_goes_away_does_not_end_a_run(tmp_path):
     with start(align(tmp_path / "broken", extra=["-o", str(tmp_path / "out.paf")])) as process:
         assert "phase_started" in process.stderr.readline()
@@ -66,6 +70,7 @@ def test_a_reader_of_progress_that_goes_away_does_not_end_a_run(tmp_path):
     assert (tmp_path / "out.paf").read_text().count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [(["fly"], 2), (["align", "no.fa", "t.fa"], 1), (["align", *PAIR, "--gap-open", "-1"], 2)],
@@ -90,6 +95,7 @@ def test_a_file_never_takes_the_place_of_a_closed_stream():
 FULL, CLOSED = (">/dev/full", "no space left on device"), (">&-", "it is closed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "stream", "unbuffered"),
     [

@@ -35,7 +35,7 @@ LINES = ["interrupted", "interrupted; with --store DIR a run can be resumed"]
     ],
 )
 def test_a_signal_at_any_moment(form, number, times):
-    for turn in range(0, 40, 2):
+    for turn in range(2 * times - 2, 40, 4):
         command = [*FORMS[form], "align", *PAIR, "-q"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             wait_for_handlers(process)
@@ -75,6 +75,7 @@ def test_a_signal_while_a_kernel_is_compiled_does_not_wait_for_it(tmp_path, comm
         assert (resumed.returncode, resumed.stderr, resumed.stdout) == (0, "", undisturbed.stdout)
 
 
+@pytest.mark.slow
 def test_a_signal_while_a_kernel_is_loaded_is_not_lost_in_llvm():
     """LLVM asks Python for a kernel's code. If that raised an exception, it would go on without the code.
 

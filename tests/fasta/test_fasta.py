@@ -111,6 +111,7 @@ def test_a_header_without_a_name_has_its_line(tmp_path: Path, content: bytes) ->
         read_record(str(path), "one")
 
 
+@pytest.mark.slow
 def test_damage_far_into_a_file(tmp_path: Path) -> None:
     """The line is the last that can be read, or little before; a header torn in two names no record."""
     whole = gzip.compress(b"".join(b">r%d\nACGT\n" % k for k in range(100_000)))

@@ -54,6 +54,7 @@ def test_choosing(tmp_path: Path) -> None:
     assert read_sequence(f"{path}:1-3").letters.tobytes() == b"CG"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_a_file_cut_anywhere_is_an_error(tmp_path: Path, order: str) -> None:
     path = tmp_path / "cut.2bit"

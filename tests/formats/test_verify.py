@@ -101,6 +101,7 @@ def test_whatever_a_run_finds_passes(
     assert result.alignments == (alignment.columns > 0)
 
 
+@pytest.mark.slow
 def test_an_alignment_of_millions_of_columns_and_hundreds_of_thousands_of_runs(tmp_path: Path) -> None:
     """Written, read back and verified; its score and runs are those by which it was made."""
     query, target, ops, lengths = edited(4_000_000, 100_000, np.random.default_rng(0))

@@ -208,6 +208,7 @@ def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished, moments)
     assert not any(count for _, count in stops)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [2, 8, 14])
 def test_resume_continues_with_eager_start_states(tmp_path, finished, at):
     with pytest.raises(KeyboardInterrupt):
@@ -264,6 +265,7 @@ def test_kill_9_in_phase_2_or_3_is_gone_on_with(tmp_path):
         assert "notice" not in [event["event"] for event in events]
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_processes_make_the_same_start_states(tmp_path):
     local = StoreLattice(

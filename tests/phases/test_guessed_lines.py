@@ -125,6 +125,7 @@ def accepted(pair, monkeypatch, too_high, repeat=20):
     return outcome, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("too_high", [0, 1, 7])
 @pytest.mark.parametrize("mode", ["local", "global", "semiglobal", "overlap", "extend"])
 def test_right_guesses_are_accepted_whatever_the_constant(mode, too_high, monkeypatch):

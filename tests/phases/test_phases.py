@@ -72,6 +72,7 @@ def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
     assert len(found) == 1, pair
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 @pytest.mark.parametrize("scoring", [Scoring(), SCORINGS[3]], ids=str)
 def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
@@ -85,6 +86,7 @@ def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
         pair.check(Geometry((2, 2), chunk=1, leaf=1).run(pair, ReferenceBackend()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "geometry"),
     [
@@ -232,6 +234,7 @@ def test_guesses_spare_rounds(mode):
     assert guessing < 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "count"), [("local", 2), ("global", 52)])
 def test_nothing_is_guessed_in_rows_that_a_local_path_does_not_reach(mode, count, monkeypatch):
     """After 1,000 unrelated letters, 60 score 58 matches less a gap, or 51. Every 20th row is stored."""

@@ -198,6 +198,7 @@ def test_tiles_are_left_out_and_the_store_says_which(monkeypatch, tmp_path):
     assert 0 < phase.left_out < phase.cells == grid.cells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["list", "tile", "both"])
 def test_what_is_lost_of_a_pruned_store_is_made_again(monkeypatch, tmp_path, lost):
     geometry = Geometry((5, 5), chunk=5, leaf=10**4)
@@ -214,6 +215,7 @@ def test_what_is_lost_of_a_pruned_store_is_made_again(monkeypatch, tmp_path, los
     assert (again.end, found_path(again)) == (first.end, found_path(first))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["seeds.h5", "row_limits.h5"])
 def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_findings(monkeypatch, tmp_path, lost):
     geometry = Geometry((5, 5), chunk=5, leaf=10**4)
@@ -247,6 +249,7 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_findings(monkeypatc
     assert any(f"{lost}: damaged" in text and "more cells are computed" in text for text in notices)
 
 
+@pytest.mark.slow
 def test_a_store_of_a_program_that_kept_no_row_limits_is_resumed(monkeypatch, tmp_path):
     known(monkeypatch, int(REPEATED.truth().score), findings=findings_of(REPEATED, [], {0, 1}))
     first = REPEATED.run(using(SmallTiles((5, 5), CPU)), tmp_path)

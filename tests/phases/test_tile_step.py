@@ -336,6 +336,7 @@ def tiles_in(path: Path) -> set[tuple[int, int]]:
     return DirectoryStore.attach(path).stored_tiles()
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_processes_make_the_same_tiles(tmp_path, want, processes):
     new_store(tmp_path).close()
@@ -343,6 +344,7 @@ def test_processes_make_the_same_tiles(tmp_path, want, processes):
     assert content(DirectoryStore.attach(tmp_path)) == want
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_killed_worker_costs_its_tile(tmp_path, want, processes):
     new_store(tmp_path).close()
@@ -362,6 +364,7 @@ def test_the_exception_of_a_worker_comes_back(tmp_path, processes):
     assert not tiles_in(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_worker_that_meets_a_damaged_tile_says_which(tmp_path, processes):
     new_store(tmp_path).close()

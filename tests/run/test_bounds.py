@@ -205,7 +205,16 @@ def resumed_without_tiles(store):
     return pipeline.resume(store, using(SmallTiles((3_000, 3_000), CpuBackend(2), leaf=1 << 20)))
 
 
-@pytest.mark.parametrize("mode", ["local", "global", "fit", "overlap", "extend", "semiglobal"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "local",
+        *(
+            pytest.param(mode, marks=pytest.mark.slow)
+            for mode in ("global", "fit", "overlap", "extend", "semiglobal")
+        ),
+    ],
+)
 def test_row_limits_leave_out_more_cells_and_change_nothing_else(mode, tmp_path):
     pair = Pair.of_codes(*with_long_gaps(), Scoring(), mode)
     shares, outcomes = [], []

@@ -127,6 +127,7 @@ def check(local_store: Path) -> Callable[[Outcome, Path], None]:
 # --- results
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
     events = Events()
@@ -200,6 +201,7 @@ def test_the_command_line(cluster, tmp_path, capsys):
 # --- losses
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_killed_worker_costs_its_tile(cluster, tmp_path, check):
     (cluster.orders / "kill").touch()
@@ -229,6 +231,7 @@ def test_what_a_worker_raises_comes_back_in_a_line(cluster, tmp_path):
         run(cluster, tmp_path, Events().append)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_path, check):
     """Killed in the middle of a tile, as soon as it has reported progress."""
@@ -288,6 +291,7 @@ def test_a_scheduler_that_dies_ends_the_run_in_a_line(alone, tmp_path, monkeypat
         run(alone, tmp_path / "s", kill)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_the_run_goes_on_without_a_worker_that_dies_when_it_is_asked(cluster, tmp_path, check):
     (cluster.orders / "kill-asked").touch()

@@ -593,12 +593,9 @@ def test_a_pruned_run_on_a_gpu_goes_on_there_or_elsewhere(tmp_path, whole, backe
     check_that_a_pruned_run_goes_on(tmp_path / "s", whole[0], second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("moment", "number"),
-    [
-        ("tile_finished", signal.SIGTERM),
-        pytest.param("recompute", signal.SIGINT, marks=pytest.mark.slow),
-    ],
+    ("moment", "number"), [("tile_finished", signal.SIGTERM), ("recompute", signal.SIGINT)]
 )
 def test_a_signal_ends_with_its_exit_code_and_says_how_to_go_on(tmp_path, whole, number, moment):
     store = tmp_path / "it's mine"

@@ -131,7 +131,8 @@ def test_both_is_the_better_strand_and_plus_of_equals(
         shutil.rmtree(store.parent)
 
 
-@pytest.mark.parametrize("mode", [LOCAL, pytest.param(GLOBAL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL])
 def test_a_cell_of_the_minus_strand_is_traced(tmp_path: Path, mode: str) -> None:
     pair = replace(REPEATED, mode=mode)
     with small_geometry():
@@ -211,8 +212,8 @@ def test_a_plan_counts_both_strands(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_at_any_event_loses_nothing(tmp_path: Path, answer: object) -> None:
-    stops = stop_everywhere(small_run, tmp_path, answer, TILES)
+def test_an_interrupt_at_every_third_event_loses_nothing(tmp_path: Path, answer: object) -> None:
+    stops = stop_everywhere(small_run, tmp_path, answer, TILES, range(0, 1000, 3))
     interrupted = {(phase, count > TILES // 2) for phase, count in stops}
     assert interrupted >= {("score", False), ("score", True), ("stitch", True), ("recompute", True)}
 
@@ -221,6 +222,7 @@ def test_interrupts_again_and_again_end_in_the_answer(tmp_path: Path, answer: ob
     assert result(stop_again_and_again(small_run, tmp_path / "both")) == answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["minus", "minus/manifest.json", "minus/manifest.json minus/sequences.h5"])
 def test_a_run_stopped_before_its_second_store_was_made_goes_on(
     tmp_path: Path, answer: tuple[object, ...], lost: str

@@ -435,6 +435,7 @@ with small_geometry():
 """
 
 
+@pytest.mark.slow
 def test_a_finished_store_is_resumed_for_output_where_no_file_can_grow(store):
     (store / "lock").write_text("")
     arguments = [sys.executable, "-c", FULL, str(store)]

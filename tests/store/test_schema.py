@@ -319,6 +319,7 @@ def store_with(stores: Stores, name: str, starts: str = "lazy") -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_no_reader_sees_a_changed_byte(stores, tmp_path, name):
     store = copied(store_with(stores, name, "eager"), tmp_path)
@@ -519,6 +520,7 @@ def test_what_contradicts_the_sequences_is_one_line(stores, tmp_path, mode, file
         resumed(store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["row_starts/anchors", "col_starts/anchors"])
 def test_start_states_that_cannot_be_are_computed_again(stores, tmp_path, name):
     store, events = copied(stores["local", "eager"], tmp_path), list[Event]()
@@ -559,6 +561,7 @@ def test_letters_that_are_no_part_of_their_record_are_refused(facts):
         Sequence.from_letters("query", "ACGT", **facts)
 
 
+@pytest.mark.slow
 def test_a_store_is_read_in_a_locale_that_cannot_spell_its_names(tmp_path):
     (tmp_path / "a.fa").write_text(">caf\u00e9\nACGTACGT\n", encoding="utf-8")
     for arguments in (["align", "a.fa", "a.fa", "--store", "s"], ["resume", "s"]):

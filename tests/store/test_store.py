@@ -786,6 +786,7 @@ with small_geometry():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 1000, 3000])
 def test_a_file_that_cannot_grow_is_one_line_and_the_run_goes_on_later(tmp_path, limit):
     """HDF5 crashes the whole process if it meets this itself."""
@@ -833,6 +834,7 @@ for limit in (*range(0, 3_000, 500), *range(3_000, size, size // 20), size - 1):
 """
 
 
+@pytest.mark.slow
 def test_wherever_a_file_of_many_blocks_cannot_grow_nothing_is_left_of_it(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", REFUSED, str(tmp_path)], capture_output=True, text=True, check=False

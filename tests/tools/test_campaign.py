@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tools" / "campaign.py"
 
 #: The duration of the campaign in the slow test.
-SECONDS = float(os.environ.get("LONGALIGN_CAMPAIGN_SECONDS", "60"))
+SECONDS = float(os.environ.get("LONGALIGN_CAMPAIGN_SECONDS", "30"))
 
 # Code that plants a fault: an oracle that is off by one, a crash, an aligner that refuses everything, a hang.
 WRONG_ORACLE = """
