@@ -46,7 +46,7 @@ def assert_works_or_says_why(done):
 )
 def test_few_open_files(arguments):
     # With fewer than five, the interpreter itself does not start.
-    for most in (*range(5, 15), 17, 20):
+    for most in (5, 6, 7, 8, 10, 12, 14, 17, 20):
         assert_works_or_says_why(longalign(*arguments, preexec_fn=limited(resource.RLIMIT_NOFILE, most)))
 
 
