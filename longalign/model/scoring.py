@@ -435,7 +435,11 @@ def _size(value: Number) -> Number:
 
 
 def _check_sizes(numbers: dict[str, Number], matrix: SubstitutionMatrix | None, scale: int) -> None:
-    """Raise InputError for a number that is too large when scaled."""
+    """Raise InputError for a number that is too large when scaled, and for a scale that is too large."""
+    if scale > LARGEST_PARAMETER:
+        raise InputError(
+            f"scoring: the numbers are multiples of 1/{scale}: the smallest unit is 1/{LARGEST_PARAMETER}"
+        )
     units = f" in units of 1/{scale}" if scale > 1 else ""
     for name, value in numbers.items():
         if _size(value) * scale > LARGEST_PARAMETER:

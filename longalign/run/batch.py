@@ -23,11 +23,12 @@ from longalign.phases.recompute import recompute_all, segments_of
 from longalign.phases.score import end_cell
 from longalign.phases.stitch import stitch_all
 from longalign.phases.tile_step import sweep_job
-from longalign.run.grid_bytes import check_memory_of_paths
+from longalign.run.grid_bytes import fits_without_tiles
 from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore, TileRecord
+from longalign.store.manifest import Command
 from longalign.system.rationals import Number
 
 #: The most cells of a pair that is small, about a millisecond of work.
@@ -75,15 +76,20 @@ def _cells(spec: RunSpec) -> int:
     return spec.query.length * spec.target.length * len(spec.sides)
 
 
+def fits(specs: Sequence[RunSpec], resources: Resources) -> bool:
+    """Whether there is memory for all of these runs together."""
+    rows, cols = (sum(getattr(spec, side).length for spec in specs) for side in ("query", "target"))
+    command: Command = "align" if any(spec.command == "align" for spec in specs) else "score"
+    strands = max(len(spec.sides) for spec in specs)
+    return fits_without_tiles(Request(rows, cols, command, strands=strands), resources)
+
+
 def run_batch(specs: Sequence[RunSpec], resources: Resources, emit: Emit = ignore) -> list[Outcome]:
     """Run small pairs together, on the first device; outcomes in order.
 
-    The seconds that a phase takes are divided among the pairs by their cells. Raises UsageError if there is
-    too little memory, BackendError if the device fails.
+    The seconds that a phase takes are divided among the pairs by their cells. Raises BackendError if the
+    device fails.
     """
-    rows, cols = (sum(getattr(spec, side).length for spec in specs) for side in ("query", "target"))
-    strands = max(len(spec.sides) for spec in specs)
-    check_memory_of_paths(Request(rows, cols, strands=strands), resources)
     recorder, backend = Recorder(emit), resources.backends[0]
     with compiles_reported(recorder):
         with recorder.phase("score", sum(map(_cells, specs))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from shutil import disk_usage
@@ -70,8 +71,17 @@ def _bytes_without_lattices(grid: Grid, request: Request, resources: Resources) 
 
 
 def check_memory_of_paths(request: Request, resources: Resources) -> None:
-    """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use."""
+    """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use.
+
+    They follow a path here even if the request is for a score.
+    """
+    request = replace(request, command="align")
     _check_memory(request, _fixed_bytes(request, resources), resources.memory)
+
+
+def fits_without_tiles(request: Request, resources: Resources) -> bool:
+    """Whether there is host memory for all that a run needs besides tiles and the lattice."""
+    return _fixed_bytes(request, resources) <= resources.memory
 
 
 def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:

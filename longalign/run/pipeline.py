@@ -19,7 +19,7 @@ from longalign.model.sequence import MEMORY, Sequence
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine
-from longalign.run.batch import batches, run_batch
+from longalign.run.batch import batches, fits, run_batch
 from longalign.run.bounds import find_bound
 from longalign.run.cost_model import format_share, path_share
 from longalign.run.damage import contradictions_refused, drop_damaged
@@ -85,26 +85,27 @@ def run_all(
 ) -> Iterator[Outcome]:
     """Run one pair after the other on the same devices, each within the same memory. See `run`.
 
-    Small pairs that are not stored are computed in batches, whose outcomes come together; the outcome of any
-    other pair comes before the next pair begins. An error ends the iteration. But if `refused` is given, it
-    gets two kinds of errors of pairs that are run by themselves, and the next pair follows: the pair cannot
-    be aligned (InputError, UsageError), or its store is of another run (OtherRun).
+    Small pairs that are not stored are computed in batches, as far as memory allows. The outcomes of a batch
+    come together; the outcome of any other pair comes before the next pair begins. An error ends the
+    iteration. But if `refused` is given, it gets two kinds of errors of pairs that are run by themselves, and
+    the next pair follows: the pair cannot be aligned (InputError, UsageError), or its store is of another run
+    (OtherRun).
     """
     for batch in batches(specs, resources):
         for spec in batch:
             _refuse_contradictions(spec, resources)
-        if len(batch) > 1:
+        if len(batch) > 1 and fits(batch, resources):
             yield from run_batch(batch, resources, emit)
             continue
-        [spec] = batch
-        try:
-            outcome = _run_one(spec, resources, emit, note)
-        except (InputError, UsageError, OtherRun) as error:
-            if refused is None:
-                raise
-            refused(spec, error)
-        else:
-            yield outcome
+        for spec in batch:
+            try:
+                outcome = _run_one(spec, resources, emit, note)
+            except (InputError, UsageError, OtherRun) as error:
+                if refused is None:
+                    raise
+                refused(spec, error)
+            else:
+                yield outcome
 
 
 def _run_one(spec: RunSpec, resources: Resources, emit: Emit, note: Note) -> Outcome:

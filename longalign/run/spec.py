@@ -14,8 +14,15 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.strand import STRANDS_OF, StrandChoice
 from longalign.store.layout import strand_folder
-from longalign.store.manifest import Command, Manifest, Prune, SequenceRecord, StartStates
-from longalign.system.rationals import Number
+from longalign.store.manifest import (
+    MOST_ALIGNMENTS,
+    Command,
+    Manifest,
+    Prune,
+    SequenceRecord,
+    StartStates,
+)
+from longalign.system.rationals import Number, is_long, spell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +40,8 @@ class RunSpec:
 
     The sequences are held in the alphabet of `scoring`. Raises InputError for letters outside that alphabet,
     and for sequences that are too long for `scoring`; UsageError for a strand that the alphabet does not
-    have, and for a `top` that the mode, the command, the strands or eager start states exclude.
+    have, for a `top` that the mode, the command, the strands or eager start states exclude, and for a `top`
+    or `min_score` that a store could not hold.
     """
 
     query: Sequence
@@ -50,6 +58,8 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         self._check_top()
+        if self.min_score is not None and is_long(self.min_score):
+            raise UsageError(f"the least score {spell(self.min_score)} has too many digits")
         query, target = (text.under(self.scoring.alphabet) for text in (self.query, self.target))
         on_strands = [query.on(strand) for strand in STRANDS_OF[self.strand]]
         object.__setattr__(self, "query", on_strands[0])
@@ -111,6 +121,8 @@ class RunSpec:
     def _check_top(self) -> None:
         if self.top == 1:
             return
+        if self.top > MOST_ALIGNMENTS:
+            raise UsageError(f"{self.top:,} alignments are too many: at most {MOST_ALIGNMENTS:,} are found")
         if not (self.mode.starts_anywhere and self.mode.ends_anywhere):
             raise UsageError(f"several alignments are found in local mode only, not in mode {self.mode}")
         if self.command == "score":

@@ -53,7 +53,7 @@ _ADDED = {
 }
 
 #: The most alignments of one pair that can be asked for.
-MOST_ALIGNMENTS = 1_000_000
+MOST_ALIGNMENTS = 999_999_999
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 

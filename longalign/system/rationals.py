@@ -14,7 +14,11 @@ from longalign.system.integers import as_whole
 #: An exact number: an int where it is whole, otherwise a Fraction.
 Number: TypeAlias = int | Fraction
 
-_TEXT = re.compile(r"[-+]?(?:\d{1,18}(?:\.\d{0,30})?|\.\d{1,30}|\d{1,18}/0*[1-9]\d{0,17})", re.ASCII)
+#: The most digits after the point.
+_DECIMALS = 30
+
+_FORMS = rf"\d{{1,18}}(?:\.\d{{0,{_DECIMALS}}})?", rf"\.\d{{1,{_DECIMALS}}}", r"\d{1,18}/0*[1-9]\d{0,17}"
+_TEXT = re.compile(f"[-+]?(?:{'|'.join(_FORMS)})", re.ASCII)
 
 
 def as_number(value: Any) -> Number:
@@ -42,20 +46,27 @@ def simplest(value: Fraction) -> Number:
 
 
 def spell(value: Number) -> str:
-    """The number, exactly: as a decimal if a finite one exists (`0.5`), otherwise as a fraction (`1/3`)."""
+    """The number, exactly: as a decimal if a short one exists (`0.5`), otherwise as a fraction (`1/3`).
+
+    `parse_number` reads it, unless it `is_long`.
+    """
     top, bottom = value.numerator, value.denominator
     if not is_decimal(value):
         return f"{top}/{bottom}"
-    digits = next(count for count in range(bottom.bit_length() + 1) if 10**count % bottom == 0)
+    digits = next(count for count in range(_DECIMALS + 1) if 10**count % bottom == 0)
     text = str(abs(top) * 10**digits // bottom).rjust(digits + 1, "0")
     whole, rest = (text[:-digits], text[-digits:]) if digits else (text, "")
     return f"{'-' * (top < 0)}{whole}{'.' * bool(rest)}{rest}"
 
 
+def is_long(value: Number) -> bool:
+    """Whether the number has so many digits that `parse_number` does not read what `spell` writes."""
+    return not _TEXT.fullmatch(spell(value))
+
+
 def is_decimal(value: Number) -> bool:
-    """Whether a finite decimal spells the number: its denominator has no prime factors but 2 and 5."""
-    bottom = value.denominator
-    return pow(10, bottom.bit_length(), bottom) == 0
+    """Whether a decimal spells the number with no more digits than `parse_number` reads."""
+    return 10**_DECIMALS % value.denominator == 0
 
 
 def common_denominator(values: Iterable[Number]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,10 @@ from longalign.testing.sweep_jobs import whole_matrix
         ({"match": 1.0}, "match must be a whole number, a Fraction or a Decimal, not 1.0"),
         ({"mismatch": "-3"}, "mismatch must be a whole number, a Fraction or a Decimal, not '-3'"),
         ({"gap_open": True}, "gap_open must be a whole number, a Fraction or a Decimal, not True"),
+        (
+            {"match": Fraction(1, 1 << 25)},
+            "the numbers are multiples of 1/33554432: the smallest unit",
+        ),
         ({"match": LARGEST_PARAMETER + 1}, "match 16777217 is larger in size than 16777216"),
         ({"mismatch": -LARGEST_PARAMETER - 1}, "mismatch -16777217 is larger in size than 16777216"),
     ],

@@ -103,6 +103,16 @@ def test_what_cannot_run_is_refused_or_passed_over() -> None:
     assert text.startswith("1 x 8,000,000 letters need about")
 
 
+def test_small_pairs_that_do_not_fit_in_memory_together_are_run_one_by_one() -> None:
+    """They have few cells and many letters."""
+    specs = [Pair("A", "C" * 999_999 + "A").spec(command=command) for command in ("align", "score") * 3]
+    tight = replace(using(CPU), memory=650 << 20)
+    assert not batch.fits(specs, tight)
+    assert batch.fits(specs[:1], tight)
+    assert batch.fits(specs[1::2], tight)
+    assert [outcome.best for outcome in pipeline.run_all(specs, tight)] == [BestCell(1, 1, 1_000_000)] * 6
+
+
 def test_the_phases_of_a_batch_are_shared_out_by_cells() -> None:
     events: list[Event] = []
     outcomes = batch.run_batch([PAIR.spec(), BIG.spec(), Pair("", "A").spec()], using(CPU), events.append)

@@ -244,7 +244,20 @@ def test_the_public_function_checks_its_numbers():
         api.best_alignments("ACGT", "ACGT", 0)
     with pytest.raises(UsageError, match=r"min_score must be an int, a Fraction or a Decimal, not 0\.5"):
         api.best_alignments("ACGT", "ACGT", 1, min_score=0.5)
+    for least in (10**20, Fraction(1, 1 << 70)):
+        with pytest.raises(UsageError, match=r"the least score \S+ has too many digits"):
+            api.best_alignments("ACGT", "ACGT", 1, min_score=least)
+    with pytest.raises(UsageError, match="1,000,000,000 alignments are too many: at most 999,999,999"):
+        api.best_alignments("ACGT", "ACGT", 10**9)
     assert api.best_alignments("AAAA", "CCCC", 3, backend="cpu", threads=1) == []
+
+
+def test_a_store_holds_the_largest_numbers_that_can_be_asked_for(tmp_path):
+    scoring, least, store = Scoring(Fraction(1, 1 << 24), -1, 1, 1), Fraction(1, 10**30), tmp_path / "s"
+    found = api.best_alignments("CAT", "CAT", 999_999_999, min_score=least, scoring=scoring, store=store)
+    assert found[0].cigar == "3="
+    manifest = DirectoryStore.attach(store).manifest
+    assert (manifest.top, manifest.min_score, manifest.scoring) == (999_999_999, least, scoring)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, pytest.param(0.9, marks=pytest.mark.slow)])

@@ -7,13 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longalign.system.rationals import (
     as_number,
     common_denominator,
     is_decimal,
+    is_long,
     parse_number,
     simplest,
     spell,
@@ -24,6 +25,24 @@ from longalign.system.rationals import (
 def test_a_number_is_spelled_exactly(value: Fraction) -> None:
     assert parse_number(spell(simplest(value))) == value
     assert is_decimal(value) == ("/" not in spell(value))
+
+
+@given(
+    st.builds("{}/{}".format, st.integers(0, 10**18 - 1), st.integers(1, 10**18 - 1))
+    | st.from_regex(r"\A[0-9]{1,18}\.[0-9]{0,30}\Z")
+)
+@example("1/576460752303423488")
+def test_what_is_parsed_is_spelled_so_that_it_is_parsed_again(text: str) -> None:
+    value = parse_number(text)
+    assert not is_long(value)
+    assert parse_number(spell(value)) == value
+
+
+@pytest.mark.parametrize("value", [10**18, -(10**18), Fraction(1, 3**40), Fraction(1, 2**70)])
+def test_numbers_that_are_too_long_to_be_parsed_again(value: int | Fraction) -> None:
+    assert is_long(value)
+    with pytest.raises(ValueError, match="is not a number"):
+        parse_number(spell(value))
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9))
