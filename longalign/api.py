@@ -265,9 +265,9 @@ def best_alignments(
     """
     count = _whole_number("count", count, 1)
     spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)
+    spec = replace(spec, top=count, min_score=_exact("min_score", min_score))
     using = resources(backend, threads, devices, memory, store_budget, cluster, spec)
-    first = pipeline.run(replace(spec, top=count, min_score=_exact("min_score", min_score)), using, emit)
-    return _found(first)
+    return _found(pipeline.run(spec, using, emit))
 
 
 def score(

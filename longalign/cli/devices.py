@@ -20,7 +20,7 @@ from longalign.backends.compilation import is_on_disk
 from longalign.backends.compile_processes import compile_all, kernels_to_compile
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends
-from longalign.cli.scoring import scoring_of
+from longalign.cli.scoring import SCORING_OPTIONS, scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.events import ignore
@@ -28,7 +28,7 @@ from longalign.fasta import read_sequence
 from longalign.formats.output import STDOUT, open_output
 from longalign.model.mode import LOCAL, choose_mode
 from longalign.model.pruning import KnownBound
-from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
+from longalign.model.scoring import Scoring
 from longalign.phases.tile_step import sweep_job
 from longalign.pruning import seeds
 from longalign.run.bounds import find_bound
@@ -46,7 +46,7 @@ SCHEMA = "longalign.devices/1"
 
 #: Options that only a plan depends on, and their defaults.
 _OF_A_PLAN: dict[str, str | None] = {"mode": LOCAL, "strand": "plus"}
-_OF_A_PLAN |= dict.fromkeys(("free", *PAIR_FIELDS, *COST_FIELDS, "matrix"))
+_OF_A_PLAN |= dict.fromkeys(("free", *sorted(SCORING_OPTIONS)))
 _OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
 
 

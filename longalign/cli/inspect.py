@@ -22,7 +22,6 @@ from longalign.phases.score import end_cell
 from longalign.store import DirectoryStore
 from longalign.store.base import NONE_FOUND, DamagedFile, Place
 from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
-from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores, pair_store
 
 SCHEMA = "longalign.store/2"
@@ -59,21 +58,27 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
         "options": noted.options,
         "pairs": len(noted.pairs),
         "pairs_started": len(started),
-        "pairs_done": sum(_is_done(report, noted.command) for report in started),
+        "pairs_done": sum(_is_done(report, noted) for report in started),
         "damaged": [text for report in started for text in report["damaged"]],
         "bytes": sum(report["bytes"] for report in started),
     }
 
 
-def _is_done(report: dict[str, Any], command: Command) -> bool:
-    """Whether a store holds all that a command needs: of an alignment that scores too little, the score."""
+def _is_done(report: dict[str, Any], noted: PairList) -> bool:
+    """Whether a store holds all that was asked for: of an alignment that scores too little, the score."""
     parts = report["strands"].values() if report["strand"] == "both" else [report]
     is_scored = all(
         part is not None and part["cells_done"] + part["cells_left_out"] == part["cells"] for part in parts
     )
-    is_aligned = any(part is not None and part["pieces_done"] == part["pieces"] for part in parts)
+    is_aligned = any(
+        part is not None
+        and part["pieces_done"] == part["pieces"]
+        and part["next_best_complete"]
+        and part["top"] >= noted.options["top"]
+        for part in parts
+    )
     scores_too_little = all(part is not None and part["below_min_score"] for part in parts)
-    return is_scored and (command == "score" or is_aligned or scores_too_little)
+    return is_scored and (noted.command == "score" or is_aligned or scores_too_little)
 
 
 def _pairs_in_words(report: dict[str, Any]) -> str:
@@ -167,6 +172,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "path_complete": complete,
         "pieces": groups,
         "pieces_done": len(pieces),
+        "next_best_complete": len(waypoints) == 1 or next_best.suffice(manifest.top, is_enough),
         "next_best": sum(is_enough(path.end.value) for path in next_best.paths),
         "damaged": damaged,
         "bytes": sum(map(_size, path.rglob("*"))),

@@ -133,7 +133,7 @@ def resume_pairs(options: Namespace) -> int:
     noted = PairList.read(folder)
     if options.format is not None and noted.command == "score":
         raise UsageError(f"{folder}: a run for the score alone writes no alignment: leave --format out")
-    if options.output is not None and options.format is None:
+    if noted.command == "align" and options.output is not None and options.format is None:
         options.format = resolve_format(None, options.output).name
     listed = checked_options(noted, folder)
     scoring = listed.pop("scoring")
@@ -288,12 +288,12 @@ def _writing(
         lines = None
         if not output == summary == STDOUT:  # then only the summary is written
             lines = first.enter_context(open_output(output))
-        known = resolve_format(options.format, output)
-        if lines is not None and command == "align":
+        known = resolve_format(options.format, output) if command == "align" else None
+        if lines is not None and known is not None:
             lines.write(known.header)
 
         def write(outcome: Outcome) -> None:
-            if lines is not None and command == "align":
+            if lines is not None and known is not None:
                 for alignment in alignments_of(outcome):
                     known.write(alignment, lines)
             elif lines is not None:

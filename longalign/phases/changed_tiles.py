@@ -46,7 +46,8 @@ class ChangedTiles:
             return sweep_tile(lattice, backend, tile, progress)
         lattice.store.put_tile(tile, record)
         self._unchanged.add((tile.row, tile.col))
-        return TileFinished(tile.row, tile.col, 0, perf_counter() - started)
+        progress(tile.cells)
+        return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started, left_out=tile.cells)
 
     def _record_before(self, lattice: StoreLattice, tile: Tile) -> TileRecord | None:
         """The record from before, or None if it may differ now or is damaged."""

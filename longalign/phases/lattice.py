@@ -15,6 +15,7 @@ from longalign.phases.left_out import LeftOut, left_out_edge
 from longalign.phases.problem import Approach, Problem
 from longalign.store import Store
 from longalign.store.base import DamagedTile
+from longalign.store.layout import tile_name
 
 #: The most cells of a line that are unpacked at a time.
 _PIECE = 1 << 22
@@ -181,8 +182,8 @@ class StoreLattice:
             raise DamagedTile(
                 tile.row,
                 tile.col,
-                f"tile ({tile.row}, {tile.col}): no path to cell ({point.i}, {point.j}) can start at the "
-                f"stored start {start}",
+                f"{self.store.place_of(tile_name(tile.row, tile.col))}: damaged: no path to cell "
+                f"({point.i}, {point.j}) can start at the stored start {start}",
             )
         return *start, state
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from operator import or_
 
@@ -48,15 +48,15 @@ def next_best(
     stored = read_or(store.get_next_best, NONE_FOUND, emit)
     found = [_outcome(first, one) for one in stored.paths[: spec.top - 1]]
     pairs = _pairs_of([first, *found])
-    enough = [one for one in found if spec.scoring.reaches(one.end.value, spec.min_score)]
-    if stored.are_all or len(enough) < len(found):
-        return tuple(enough)
+    is_enough = partial(spec.scoring.reaches, least=spec.min_score)
+    if stored.suffice(spec.top, is_enough):
+        return tuple(one for one in found if is_enough(one.end.value))
     paths, is_kept = [*stored.paths], True
     for last in islice(_rounds(lattice, pairs, run_round), spec.top - 1 - len(found)):
         if last.alignment is not None and not last.is_empty:
             paths.append(FoundPath(last.end, Piece(*last.alignment.runs)))
         is_kept = is_kept and _keep(store, NextBest(paths, last.is_empty), emit)
-        if last.is_empty or not spec.scoring.reaches(last.end.value, spec.min_score):
+        if last.is_empty or not is_enough(last.end.value):
             break
         found.append(last)
     return tuple(found)

@@ -41,6 +41,7 @@ from longalign.run.spec import RunSpec
 from longalign.run.strand_advice import strand_advice
 from longalign.store import Piece, Store
 from longalign.store.base import DamagedFile, Place
+from longalign.store.layout import PATH_NAME, piece_name
 
 #: Seconds between two writes of an incomplete path. After a crash it takes less to find that part again.
 _PATH_INTERVAL = 2.0
@@ -237,7 +238,8 @@ def _get_path(lattice: StoreLattice, end: Waypoint) -> tuple[list[Waypoint], boo
     """The stored path. Raises DamagedFile if it does not lead back from the end cell to a start."""
     path, complete = lattice.store.get_path()
     if (path and path[0] != end) or (complete and not (path and lattice.problem.is_start(path[-1]))):
-        raise DamagedFile("the stored path does not lead from the end cell to a start")
+        place = lattice.store.place_of(PATH_NAME)
+        raise DamagedFile(f"{place}: damaged: the path does not lead from the end cell to a start")
     return path, complete
 
 
@@ -261,5 +263,5 @@ def _get_piece(store: Store, number: int, group: list[Segment]) -> Piece | None:
     """The stored piece of a group. Raises DamagedFile if it spans other segments."""
     piece = store.get_piece(number)
     if piece is not None and not spans(piece, group):
-        raise DamagedFile(f"piece {number} does not fit the path")
+        raise DamagedFile(f"{store.place_of(piece_name(number))}: damaged: it does not fit the path")
     return piece

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from longalign.backends.base import Backend, SweepJob
+from longalign.backends.compilation import compiles_reported
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Emit, ignore
 from longalign.model.boundary import State, Waypoint
@@ -47,17 +48,18 @@ def _trace(
     lattice: StoreLattice, spec: RunSpec, end: tuple[int, int], backend: Backend, emit: Emit
 ) -> Outcome:
     problem, recorder, (i, j) = lattice.problem, Recorder(emit), end
-    with recorder.phase("stitch"):
+    with compiles_reported(recorder), recorder.phase("stitch"):
         last = Waypoint(i, j, State.H, _value(lattice, i, j, backend))
         if problem.is_start(last):
             raise InputError(f"no alignment ends there: H is 0 in cell ({i}, {j})")
         waypoints = walk(lattice, [last], backend, recorder.advance)
-    with recorder.phase("recompute"):
+    with compiles_reported(recorder), recorder.phase("recompute"):
         groups = groups_of(segments_of(waypoints))
         piece = merge([recompute(problem, group, backend, recorder.advance) for group in groups])
     spec = _up_to(spec, i, j)
     alignment = checked_alignment(spec, waypoints, piece, end_given=True)
-    return Outcome(spec, last, alignment, tuple(recorder.finished), backend.describe())
+    phases, described = tuple(recorder.finished), backend.describe()
+    return Outcome(spec, last, alignment, phases, described, recorder.compile_seconds)
 
 
 def _up_to(spec: RunSpec, i: int, j: int) -> RunSpec:

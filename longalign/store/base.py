@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -86,6 +86,11 @@ class NextBest:
     paths: Sequence[FoundPath] = ()
     are_all: bool = False
 
+    def suffice(self, top: int, is_enough: Callable[[int], bool]) -> bool:
+        """Whether no more are looked for by a run for `top` alignments. `is_enough` tests scaled scores."""
+        wanted = self.paths[: top - 1]
+        return self.are_all or len(wanted) == top - 1 or not all(is_enough(one.end.value) for one in wanted)
+
 
 NONE_FOUND = NextBest()
 
@@ -134,15 +139,19 @@ class Store(Protocol):
         """The tiles that were listed as left out; none before phase 1 is over."""
         ...
 
+    def place_of(self, name: str) -> str:
+        """Where the file with this name is, for messages."""
+        ...
+
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
-        """Replace the start states found so far, in order from the end cell backwards.
+        """Replace the waypoints found so far, in order from the end cell backwards.
 
         Waits until all tiles are written. Raises StoreError if a tile or the path cannot be written.
         """
         ...
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
-        """The start states found so far (maybe none), and whether the path is complete."""
+        """The waypoints found so far (maybe none), and whether the path is complete."""
         ...
 
     def put_piece(self, number: int, piece: Piece) -> None:

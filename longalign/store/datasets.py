@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from longalign.store.blocks import write_blocks
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.deflated import DeflatedArray
+from longalign.store.line_tables import stored_form
 
 if TYPE_CHECKING:
     import h5py
+
+    from longalign.store.base import TileRecord
 
 #: The groups of a tile's file: boundaries, and start states on boundaries.
 LINES, STARTS = ("rows", "cols"), ("row_starts", "col_starts")
@@ -98,3 +101,26 @@ def describe(dataset: h5py.Dataset, description: str, units: str) -> None:
 def set_text(item: h5py.HLObject, name: str, text: str) -> None:
     """Set a text attribute of fixed length: HDF5 stores variable-length texts without a checksum."""
     item.attrs[name] = np.bytes_(text)
+
+
+def tile_datasets(record: TileRecord, is_pruned: bool) -> dict[str, tuple[Any, str, str]]:
+    """The datasets of a tile's file, each with its description and units.
+
+    Only tiles that are pruned have values so wide that they are kept apart.
+    """
+    datasets = {
+        f"{side}/{name}": (getattr(packed, name), *words)
+        for group, known in ((LINES, LINE_DATASETS), (STARTS, START_DATASETS))
+        for side in group
+        if (packed := getattr(record, side)) is not None
+        for name, words in known.items()
+    }
+    if not is_pruned:
+        return datasets
+    parts = []
+    for number, name in enumerate(APART_FROM):
+        values, *words = datasets[name]
+        values, wide = stored_form(values)
+        datasets[name] = values, *words
+        parts.append(np.insert(wide, 0, number, axis=0))
+    return {**datasets, APART: (np.concatenate(parts, axis=1), *APART_WORDS)}

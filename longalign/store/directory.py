@@ -1,4 +1,4 @@
-"""The store on disk: a manifest, the two sequences, one HDF5 file per tile, start states, pieces.
+"""The store on disk: a manifest, the two sequences, one HDF5 file per tile, the path, pieces.
 
     manifest.json            the identity of the run; written last, so a directory with it is a complete store
     sequences.h5             the letters: a worker needs nothing but the store
@@ -7,7 +7,7 @@
     seeds.h5                 in a pruned run that needs it, where the alignment of the seeds has letter pairs
     row_limits.h5            in a pruned run that needs it, how much a path gains at most from some rows on
     left_out.h5              the tiles that a pruned run has left out, once phase 1 is over
-    path.h5                  start states found by phase 2
+    path.h5                  the waypoints that phase 2 has found
     pieces/p000000.h5        parts of the alignment from phase 3
     next_best.h5             the next best alignments found so far, if several were asked for
     lock                     held by the one process that runs: see `longalign.store.lock`
@@ -54,7 +54,6 @@ from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
     APART,
     APART_FROM,
-    APART_WORDS,
     CELLS_LEFT_OUT,
     LINE_DATASETS,
     LINES,
@@ -62,6 +61,7 @@ from longalign.store.datasets import (
     STARTS,
     describe,
     set_text,
+    tile_datasets,
     write,
 )
 from longalign.store.file_reader import FileReader, LazyDataset
@@ -81,7 +81,7 @@ from longalign.store.layout import (
     strand_folder,
     tile_name,
 )
-from longalign.store.line_tables import patched, stored_form
+from longalign.store.line_tables import patched
 from longalign.store.lock import Lock
 from longalign.store.manifest import Manifest, SequenceRecord
 from longalign.store.path_files import (
@@ -299,7 +299,7 @@ class DirectoryStore:
 
     def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
         path = self.tile_path(tile.row, tile.col)
-        datasets = _datasets_of(record, self.manifest.pruned_with is not None)
+        datasets = tile_datasets(record, self.manifest.pruned_with is not None)
         writer = writer or TileWriter(partial(self._new, path))
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
@@ -432,7 +432,10 @@ class DirectoryStore:
     def get_left_out(self) -> set[Place]:
         return self._read_if_there(LEFT_OUT_NAME, read_left_out) or set()
 
-    # --- start states and pieces
+    # --- path and pieces
+
+    def place_of(self, name: str) -> str:
+        return str(self.path / name)
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         with self._new(self.path / PATH_NAME) as file:
@@ -475,26 +478,3 @@ class DirectoryStore:
         with new_hdf5(path, self._check_writing) as file:
             file.attrs["run"] = self._run
             yield file
-
-
-def _datasets_of(record: TileRecord, is_pruned: bool) -> dict[str, tuple[Any, str, str]]:
-    """The datasets of a tile's file, each with its description and units.
-
-    Only tiles that are pruned have values so wide that they are kept apart.
-    """
-    datasets = {
-        f"{side}/{name}": (getattr(packed, name), *words)
-        for group, known in ((LINES, LINE_DATASETS), (STARTS, START_DATASETS))
-        for side in group
-        if (packed := getattr(record, side)) is not None
-        for name, words in known.items()
-    }
-    if not is_pruned:
-        return datasets
-    parts = []
-    for number, name in enumerate(APART_FROM):
-        values, *words = datasets[name]
-        values, wide = stored_form(values)
-        datasets[name] = values, *words
-        parts.append(np.insert(wide, 0, number, axis=0))
-    return {**datasets, APART: (np.concatenate(parts, axis=1), *APART_WORDS)}

@@ -38,6 +38,9 @@ class MemoryStore:
         self._pieces: dict[int, Piece] = {}
         self._next_best = NONE_FOUND
 
+    def place_of(self, name: str) -> str:
+        return f"{name} in memory"
+
     def open_writer(self, tile: Tile) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def write_path(file: h5py.File, waypoints: Iterable[Waypoint], complete: bool) -> None:
-    """Write start states, in order from the end cell backwards, into a new file."""
+    """Write waypoints, in order from the end cell backwards, into a new file."""
     points = list(waypoints)
-    set_text(file, "description", "start states from the end cell backwards")
+    set_text(file, "description", "waypoints from the end cell backwards")
     set_text(file, "units", "letters")
     file.attrs["complete"] = complete
     for name, words in PATH_DATASETS.items():
@@ -28,7 +28,7 @@ def write_path(file: h5py.File, waypoints: Iterable[Waypoint], complete: bool) -
 
 
 def read_path(file: h5py.File, manifest: Manifest) -> tuple[list[Waypoint], bool]:
-    """The start states in a file, and whether the path is complete. Raises ValueError if there is none."""
+    """The waypoints in a file, and whether the path is complete. Raises ValueError if there is none."""
     rows, cols, states, values = schema.read_all(file, schema.path_tables(manifest))
     # Each waypoint lies above or to the left of the one before it.
     if any((np.diff(places) > 0).any() for places in (rows, cols)) or not np.diff(rows + cols).all():

@@ -109,6 +109,9 @@ class WriteBehind:
         self.flush()
         self._store.drop_tile(row, col)
 
+    def place_of(self, name: str) -> str:
+        return self._store.place_of(name)
+
     def put_left_out(self, places: Iterable[Place]) -> None:
         self._store.put_left_out(places)
 

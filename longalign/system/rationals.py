@@ -66,7 +66,7 @@ def is_long(value: Number) -> bool:
 
 def is_decimal(value: Number) -> bool:
     """Whether a decimal spells the number with no more digits than `parse_number` reads."""
-    return 10**_DECIMALS % value.denominator == 0
+    return pow(10, _DECIMALS, value.denominator) == 0
 
 
 def common_denominator(values: Iterable[Number]) -> int:

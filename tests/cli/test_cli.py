@@ -814,13 +814,16 @@ def test_a_budget_for_boundaries_that_a_score_does_not_keep_is_refused(refuse, p
         ("--mode", "global"),
         ("--free", "query-end"),
         ("--match", "2"),
+        ("--gap-first", "5"),
+        ("--preset", "blastn"),
+        ("--softmask", None),
         ("--matrix", "BLOSUM62"),
         ("--mem", "1G"),
         ("--store", "s"),
     ],
 )
 def test_what_is_for_a_plan_is_refused_without_one(refuse, option, value):
-    assert refuse("devices", option, value) == (
+    assert refuse("devices", *[word for word in (option, value) if word is not None]) == (
         2,
         f"{option} is for a plan: give --plan QUERY TARGET as well",
     )

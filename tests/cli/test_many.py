@@ -309,6 +309,15 @@ def test_a_batch_that_was_interrupted_goes_on(run, monkeypatch):
     assert json.loads(run("inspect", "s", "--json")[1])["pairs_done"] == 6
 
 
+def test_scores_go_to_a_file_of_any_name(run):
+    """The end of a name says what format alignments have, and scores have one format only."""
+    assert run("score", *FILES, "-q", "-o", "x.sam", "--store", "s") == (0, "", "")
+    lines = Path("x.sam").read_text()
+    assert len(lines.splitlines()) == len(EVERY_PAIR)
+    assert run("resume", "s", "-q", "--backend", "cpu", "-o", "y.sam") == (0, "", "")
+    assert Path("y.sam").read_text() == lines
+
+
 @pytest.mark.slow
 def test_a_batch_that_was_killed_goes_on(run):
     Path("q.fa").write_text(fasta({f"q{k}": QUERIES["q1"] * 20 for k in range(20)}))

@@ -9,7 +9,7 @@ import pytest
 from runs import REPEATED
 
 from longalign.cli import main
-from longalign.cli.inspect import inspect
+from longalign.cli.inspect import inspect, inspect_pairs
 
 
 @pytest.fixture
@@ -91,6 +91,16 @@ def test_inspect_counts_the_alignments_of_a_store(files, capsys):
     report = inspect(Path("s"))
     assert report["next_best"] == 0
     assert ["next_best.h5: damaged" in text for text in report["damaged"]] == [True]
+
+
+def test_a_pair_is_done_when_its_next_best_alignments_are_found(files):
+    Path("q.fa").write_text(f">a\n{REPEATED.query}\n>b\nACGT\n>c\n\n")
+    assert align(*files, "--top", "3", "--store", "s", "-o", "x.paf") == 0
+    assert inspect_pairs(Path("s"))["pairs_done"] == 3
+    Path("s/000000/next_best.h5").unlink()
+    assert inspect_pairs(Path("s"))["pairs_done"] == 2
+    assert main(["resume", "s", "--backend", "cpu", "-q"]) == 0
+    assert inspect_pairs(Path("s"))["pairs_done"] == 3
 
 
 def test_several_for_each_of_many_pairs(files):

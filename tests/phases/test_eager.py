@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import sleep
 
 import h5py
 import numpy as np
@@ -40,8 +41,11 @@ from runs import (
 )
 from small_tile_runs import align, finish, start
 
+from longalign.backends.base import no_progress
+from longalign.backends.compilation import compile_or_load
 from longalign.cli import main
 from longalign.errors import InputError, StoreError, UsageError
+from longalign.events import CompileFinished, CompileStarted, Event
 from longalign.model.boundary import StartLine, State, Waypoint, start_code
 from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
 from longalign.model.scoring import Scoring
@@ -344,6 +348,19 @@ def test_an_eager_score_keeps_the_lattice(tmp_path):
         for kind in ("lazy", "eager")
     ]
     assert [len(grid.row_cuts) > 2 for grid in grids] == [False, True]
+
+
+def test_a_trace_says_how_long_kernels_were_compiled(finished):
+    events: list[Event] = []
+
+    class Compiling(SmallTiles):
+        def sweep(self, jobs, progress=no_progress):
+            compile_or_load("a device", lambda: False, partial(sleep, 0.01))
+            return super().sweep(jobs, progress)
+
+    outcome = trace_cell(finished, (20, 20), using(Compiling()), emit=events.append)
+    assert outcome.compile_seconds >= 0.01
+    assert {type(event) for event in events} >= {CompileStarted, CompileFinished}
 
 
 def test_trace_on_the_command_line(tmp_path, capsys):

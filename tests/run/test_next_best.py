@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from math import inf
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from runs import (
 from longalign import api
 from longalign.backends import excluding
 from longalign.errors import StoreError, UsageError
-from longalign.events import Notice
+from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
 from longalign.model.boundary import BestCell
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import GLOBAL, LOCAL
@@ -63,11 +64,12 @@ def run(
     backend=CPU,
     min_score: int | None = None,
     has_parts: bool = False,
+    emit: Emit = ignore,
 ) -> list[Outcome]:
     tiles = SmallTiles(geometry.tile, backend, geometry.leaf, has_parts)
     with geometry.applied():
         spec = replace(pair.spec(), top=top, min_score=min_score)
-        first = pipeline.run(spec, using(tiles))
+        first = pipeline.run(spec, using(tiles), emit)
     return [first, *first.further]
 
 
@@ -169,10 +171,20 @@ def test_only_changed_tiles_are_swept_again(monkeypatch):
     rng = np.random.default_rng(1)
     word, other = ("".join(rng.choice([*"ACGT"], 20)) for _ in range(2))
     pair = Pair(word + "A" * 60 + other[:15], word + "C" * 60 + other[:15])
-    outcomes = run(pair, 2, Geometry((20, 20), 10, 50))
+    events: list[Event] = []
+    outcomes = run(pair, 2, Geometry((20, 20), 10, 50), emit=events.append)
     assert [outcome.end.value for outcome in outcomes] == [20, 15]
     assert (0, 0) in swept
     assert len(swept) < 5
+    # Progress counts all cells, and says which were not computed.
+    cells = len(pair.query) * len(pair.target)
+    of_round = events[max(k for k, event in enumerate(events) if event == PhaseStarted("score", cells)) :]
+    tiles = [event for event in of_round if isinstance(event, TileFinished)]
+    assert sum(tile.cells for tile in tiles) == cells
+    assert sum(tile.left_out == 0 for tile in tiles) == len(swept)
+    [score] = [event for event in of_round if isinstance(event, PhaseFinished) and event.name == "score"]
+    assert score.cells == cells
+    assert score.left_out == sum(tile.left_out for tile in tiles)
 
 
 def test_scores_below_the_least_are_left_out(monkeypatch):
@@ -250,6 +262,19 @@ def test_the_public_function_checks_its_numbers():
     with pytest.raises(UsageError, match="1,000,000,000 alignments are too many: at most 999,999,999"):
         api.best_alignments("ACGT", "ACGT", 10**9)
     assert api.best_alignments("AAAA", "CCCC", 3, backend="cpu", threads=1) == []
+
+
+def test_where_several_are_found_the_device_is_chosen_as_for_several(monkeypatch):
+    asked, choose = [], api.open_backends
+
+    def noted(name, threads, devices, seconds):
+        asked.append(seconds(CPU))
+        return choose(name, threads, devices, seconds)
+
+    monkeypatch.setattr(api, "open_backends", noted)
+    api.best_alignments("ACGT", "ACGT", 2, backend="cpu", threads=1)
+    api.best_alignments("ACGT", "ACGT", 1, backend="cpu", threads=1)
+    assert asked[0] == inf > asked[1]
 
 
 def test_a_store_holds_the_largest_numbers_that_can_be_asked_for(tmp_path):

@@ -478,7 +478,8 @@ def test_a_piece_of_another_stretch_is_computed_again(tmp_path, answer):
     shutil.copy(second, first)
     events: list[Event] = []
     assert result(small_run(tmp_path, events.append)) == answer
-    assert notices(events) == ["piece 0 does not fit the path; this step is done again"]
+    complaint = f"{first}: damaged: it does not fit the path; this step is done again"
+    assert notices(events) == [complaint]
 
 
 # --- killed runs of the command line

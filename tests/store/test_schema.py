@@ -477,7 +477,8 @@ def test_a_path_that_does_not_lead_from_the_end_to_a_start_is_found_again(stores
                 forgeries.written(file, name, change(file[name][()]).copy())
         assert result(resumed(store, events)) == want
         [notice] = [event.text for event in events if isinstance(event, Notice)]
-        assert notice.startswith("the stored path does not lead from the end cell to a start")
+        complaint = "damaged: the path does not lead from the end cell to a start"
+        assert notice.startswith(f"{store / 'path.h5'}: {complaint}")
 
 
 def detour(path: Path) -> None:
@@ -532,7 +533,8 @@ def test_start_states_that_cannot_be_are_computed_again(stores, tmp_path, name):
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert notices
     assert all(
-        re.match(r"tile \(\d, \d\): no path to cell .* can start at the stored", text) for text in notices
+        re.match(rf"{store}/tiles/\S+\.h5: damaged: no path to cell .* can start at the stored", text)
+        for text in notices
     )
 
 
