@@ -43,7 +43,13 @@ from longalign.run.three_phases import (
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.base import DamagedFile
 from longalign.store.files import NotWritten
-from longalign.store.layout import first_store, holds_both_strands, is_store, make_strand_folders
+from longalign.store.layout import (
+    first_store,
+    holds_both_strands,
+    is_store,
+    make_strand_folders,
+    refuse_taken,
+)
 from longalign.store.manifest import SequenceRecord
 from longalign.store.write_behind import WriteBehind
 
@@ -203,6 +209,7 @@ def _first_store(
         return DirectoryStore.open(first.store)
     if spec.strand != "both" and holds_both_strands(path):
         raise OtherRun(f"{path}: the store belongs to another run: it is of both strands, not of one")
+    refuse_taken(path, spec.strand)  # before seeds are looked for
     known = _find_bound(spec, problems_of(spec), resources, recorder, cluster)
     request = Request.of(spec, cluster.workers if cluster else None, known)
     grid = plan(request, resources, recorder)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from longalign.errors import OtherRun, StoreError
-from longalign.model.strand import STRANDS_OF, Strand
+from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.store.files import final_name, kind_of
 
 #: The name of the list of tiles that a pruned run has left out.
@@ -97,16 +97,36 @@ def make_strand_folders(path: Path) -> None:
         return
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if is_store(path):
-            raise OtherRun(f"{path}: the store belongs to another run: it is of one strand, not of both")
-        if others := sorted({*os.listdir(path)} - {*STRANDS_OF["both"]}):  # noqa: PTH208 - names only
-            raise StoreError(f"{path}: neither empty nor a store: it holds {others[0]}")
+        _refuse_foreign_to_strands(path)
         for strand in STRANDS_OF["both"]:
             strand_folder(path, strand).mkdir(exist_ok=True)
     except FileExistsError as error:
         raise StoreError(f"{error.filename}: a file, not a directory: it cannot hold a store") from error
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from error
+
+
+def refuse_taken(path: Path, strand: StrandChoice) -> None:
+    """Raise StoreError if a look at `path` shows that no store for this choice of strands can be made there.
+
+    It is OtherRun if there is a store of one strand, and one of both is asked for.
+    """
+    if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises EACCES
+        return
+    refuse = _refuse_foreign_to_strands if strand == "both" else refuse_foreign
+    try:
+        refuse(path)
+    except NotADirectoryError as error:
+        raise StoreError(f"{path}: a file, not a directory: it cannot hold a store") from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from error
+
+
+def _refuse_foreign_to_strands(path: Path) -> None:
+    if is_store(path):
+        raise OtherRun(f"{path}: the store belongs to another run: it is of one strand, not of both")
+    if others := sorted({*os.listdir(path)} - {*STRANDS_OF["both"]}):  # noqa: PTH208 - names only
+        raise StoreError(f"{path}: neither empty nor a store: it holds {others[0]}")
 
 
 def refuse_foreign(path: Path) -> None:

@@ -51,6 +51,26 @@ def test_an_error_in_one_pair_leaves_the_outcomes_before_it(tmp_path):
             next(outcomes)
 
 
+@pytest.mark.parametrize("strand", ["plus", "both"])
+@pytest.mark.parametrize(
+    ("taken", "message"),
+    [
+        ("file", "file: a file, not a directory: it cannot hold a store"),
+        ("folder", "folder: neither empty nor a store: it holds x"),
+        ("folder/x", "x: a file, not a directory: it cannot hold a store"),
+    ],
+)
+def test_a_place_where_no_store_can_be_made_is_refused_before_anything_is_computed(
+    tmp_path, monkeypatch, taken, message, strand
+):
+    (tmp_path / "folder").mkdir()
+    for name in ("file", "folder/x"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(pipeline, "_find_bound", lambda *_: pytest.fail("seeds are looked for"))
+    with pytest.raises(StoreError, match=message):
+        pipeline.run(replace(PAIR.spec(tmp_path / taken), strand=strand), using())
+
+
 def test_no_pairs_have_no_outcomes():
     assert list(pipeline.run_all([], using())) == []
 
