@@ -34,7 +34,7 @@ _NOT_REPORTED = ("version", "sha256", "grid")
 def run_inspect(options: Namespace) -> int:
     """Print the state of a store. The store is only read; a run may be using it."""
     path = Path(options.store)
-    is_of_many = PairStores.exist(path) and not is_store(path)
+    is_of_many = PairStores.are_in(path)
     report = inspect_pairs(path) if is_of_many else inspect(path)
     words = _pairs_in_words if is_of_many else _in_words
     with open_output(STDOUT) as file:

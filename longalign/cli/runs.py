@@ -11,7 +11,6 @@ from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.fasta.specs import Sequences
 from longalign.model.mode import choose_mode
-from longalign.store.layout import is_store
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairStores
 from longalign.system.threads import short_turns
@@ -28,8 +27,7 @@ def run_score(options: Namespace) -> int:
 @short_turns()
 def run_resume(options: Namespace) -> int:
     store = Path(options.store)
-    is_of_many = PairStores.exist(store) and not is_store(store)
-    return resume_pairs(options) if is_of_many else resume_pair(options)
+    return resume_pairs(options) if PairStores.are_in(store) else resume_pair(options)
 
 
 @short_turns()

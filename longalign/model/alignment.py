@@ -67,6 +67,17 @@ def uses_target(ops: Ops) -> NDArray[np.bool_]:
     return np.not_equal(ops, Op.INSERTION)
 
 
+def letters_of_runs(ops: Ops, lengths: Lengths) -> tuple[Lengths, Lengths]:
+    """How many query letters and how many target letters each run takes."""
+    return np.where(uses_query(ops), lengths, 0), np.where(uses_target(ops), lengths, 0)
+
+
+def span(ops: Ops, lengths: Lengths) -> tuple[int, int]:
+    """How many query letters and how many target letters all runs together take."""
+    rows, cols = letters_of_runs(ops, lengths)
+    return int(rows.sum()), int(cols.sum())
+
+
 def merge_runs(ops: ArrayLike, lengths: ArrayLike) -> tuple[Ops, Lengths]:
     """Drop empty runs and join neighbours with the same operation."""
     ops, lengths = np.asarray(ops, np.uint8), np.asarray(lengths, np.int64)
@@ -127,7 +138,7 @@ def _stretches(
         last = np.searchsorted(ends, start + chunk, side="left") + 1
         runs = ops[first:last]
         counts = np.diff(np.minimum(ends[first:last], start + chunk), prepend=start)
-        rows, cols = int(counts[uses_query(runs)].sum()), int(counts[uses_target(runs)].sum())
+        rows, cols = span(runs, counts)
         yield _Stretch(runs, counts, query[i : i + rows], target[j : j + cols])
         i, j = i + rows, j + cols
 
@@ -238,8 +249,8 @@ class Alignment:
         if not np.isin(ops, (Op.DIAGONAL, Op.INSERTION, Op.DELETION)).all() or (lengths < 0).any():
             raise InternalError("runs must be M, I or D, and not of negative length")
         ops, lengths = merge_runs(ops, lengths)
-        end_i = start[0] + int(lengths[uses_query(ops)].sum())
-        end_j = start[1] + int(lengths[uses_target(ops)].sum())
+        rows, cols = span(ops, lengths)
+        end_i, end_j = start[0] + rows, start[1] + cols
         if min(start) < 0 or end_i > query.length or end_j > target.length:
             raise InternalError(
                 f"runs lead from {start} to {(end_i, end_j)}, outside {query.length} x {target.length}"

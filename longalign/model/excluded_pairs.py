@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.model.alignment import Alignment, Op, uses_query, uses_target
+from longalign.model.alignment import Alignment, Op, letters_of_runs
 
 Indices = NDArray[np.int64]
 
@@ -33,8 +33,8 @@ class ExcludedPairs:
         The indices are those of its sequences, of the query along its strand.
         """
         ops, lengths = alignment.ops, alignment.lengths
-        begins_i = alignment.rows[0] + _starts(np.where(uses_query(ops), lengths, 0))
-        begins_j = alignment.target_start + _starts(np.where(uses_target(ops), lengths, 0))
+        down, right = letters_of_runs(ops, lengths)
+        begins_i, begins_j = alignment.rows[0] + _starts(down), alignment.target_start + _starts(right)
         paired = ~np.isin(ops, (Op.INSERTION, Op.DELETION))
         counts = lengths[paired]
         steps = np.arange(counts.sum()) - np.repeat(_starts(counts), counts)

@@ -285,12 +285,12 @@ def shared_tile_shape(
 def checkpoint_rows(
     rows: int, cols: int, shape: tuple[int, int], devices: int, seconds: Callable[[int, int], float]
 ) -> int:
-    """The fewest rows of a tile, no more than in `shape`, that checkpoints are worth.
+    """The number of rows of a tile of a stored run: as few as pay off, and no more than in `shape`.
 
-    A stopped run loses the tiles that are being swept. With lower tiles it loses less, but phase 1 takes
-    longer: by at most `_MOST_CHECKPOINT_COST`. Tiles that take less than `_LEAST_CHECKPOINT`, or less than
-    `_LEAST_CHECKPOINT_SHARE` of phase 1, save nothing worth having. Narrower tiles would cost more than lower
-    ones. `seconds` and `devices` are as for `shared_tile_shape`.
+    A stopped run loses the tiles that are being swept, so with lower tiles it loses less. They make phase 1
+    longer, by at most the factor `_MOST_CHECKPOINT_COST`. No tile is made so low that it takes less than
+    `_LEAST_CHECKPOINT`, or less than `_LEAST_CHECKPOINT_SHARE` of phase 1. Narrower tiles would cost more
+    than lower ones. `seconds` and `devices` are as for `shared_tile_shape`.
     """
     counts = part_count(rows, shape[0]), part_count(cols, shape[1])
     width = ceil(cols / counts[1])

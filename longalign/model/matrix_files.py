@@ -67,12 +67,7 @@ def parse(path: Path, text: str) -> tuple[str, tuple[tuple[Number, ...], ...]]:
 
 def _label(words: list[str], letters: str, rows_before: int) -> tuple[str, list[str]]:
     """The letter of a row and its scores; a row without a letter has that of the next column."""
-    if (
-        len(words) == len(letters)
-        and len(words[0]) > 0
-        and _is_number(words[0])
-        and rows_before < len(letters)
-    ):
+    if len(words) == len(letters) and _is_number(words[0]) and rows_before < len(letters):
         return letters[rows_before], words
     return words[0].upper() if len(words[0]) == 1 else words[0], words[1:]
 

@@ -159,7 +159,7 @@ class Pruning:
     rises: bool = False
 
     def within(self, i0: int, i1: int, j0: int, j1: int) -> Pruning:
-        """The same for the part of the rectangle with the rows i0 <= i < i1 and the columns j0 <= j < j1."""
+        """The same for a part of the rectangle: the cells i0 < i <= i1, j0 < j <= j1."""
         return replace(self, query=self.query.within(i0, i1, j0), target=self.target.within(j0, j1, i0))
 
     def gain(self, i0: Places, i1: Places, j0: Places, j1: Places) -> NDArray[np.int64]:

@@ -59,7 +59,8 @@ def entries(
 def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress: Progress) -> list[Waypoint]:
     """Where the path to each exit enters its rectangle, or begins inside, by start states.
 
-    A call takes half of the host memory of a call: the results of sweeps may take the other half.
+    Each call of the back end takes at most half of `Backend.host_bytes_per_call`. The results of sweeps may
+    take the other half.
     """
     most, room = max(_MOST_CELLS, backend.least_chunk**2), backend.host_bytes_per_call // 2
     most_excluding = most if backend.excludes_pairs else _MOST_EXCLUDING

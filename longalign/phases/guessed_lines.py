@@ -77,22 +77,23 @@ _MARGIN = 1 << 11
 class GuessedLine:
     """H and E of the cells of lattice row `row` from column `first` on, minus an unknown constant.
 
-    `beside` is the true H at column 0.
+    `beside` is the true H at column 0. On both sides of the line stand cells that were left out, with H and E
+    as in `values_left_out`.
     """
 
     row: int
     first: int
     line: Boundary
     beside: int
-    left_out: tuple[int, int]
+    values_left_out: tuple[int, int]
 
     def part(self, j0: int, j1: int) -> Edge:
         """The line from column j0 to column j1, with the values of cells that were left out around it."""
-        level, _ = self.left_out
+        level, _ = self.values_left_out
         begin, end = max(j0, self.first), min(j1, self.first + len(self.line))
         if begin > end:
             return LinearEdge(j1 - j0, self.beside if j0 == 0 else level, level, 0)
-        h, gap = (np.full(j1 - j0 + 1, value, np.int32) for value in self.left_out)
+        h, gap = (np.full(j1 - j0 + 1, value, np.int32) for value in self.values_left_out)
         there, here = slice(begin - self.first, end - self.first + 1), slice(begin - j0, end - j0 + 1)
         h[here], gap[here] = self.line.h[there], self.line.gap[there]
         if j0 == 0:
@@ -181,8 +182,10 @@ def rows_to_guess(grid: Grid, milestones: Milestones, slabs: int) -> tuple[int, 
 def guessed_line(
     problem: Problem, milestones: Milestones, row: int, backend: Backend, progress: Progress = no_progress
 ) -> GuessedLine | None:
-    """A guess of a lattice row, or None if no milestone is far enough above it.
+    """A guess of a lattice row, or None if it cannot be guessed.
 
+    That is so if no milestone is far enough above it, if a path that reaches the bound may begin below it,
+    and, in local mode, if H on the edges of the sweep would be below 0.
     Requires pruning. Raises BackendError if the device fails, and whatever `progress` raises.
     """
     pruning, scoring = problem.pruning, problem.scoring

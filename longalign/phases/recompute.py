@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 import numpy as np
 
 from longalign.backends.base import Backend, Progress, no_progress
-from longalign.model.alignment import Op, merge_runs, uses_query, uses_target
+from longalign.model.alignment import Op, merge_runs, span
 from longalign.model.boundary import Waypoint
 from longalign.phases import meeting
 from longalign.phases.diagonal import is_straight
@@ -45,12 +45,8 @@ def groups_of(segments: Sequence[Segment]) -> list[list[Segment]]:
 
 def spans(piece: Piece, segments: Sequence[Segment]) -> bool:
     """Whether a piece covers exactly as many query and target letters as consecutive segments do."""
-    letters = (
-        int(piece.lengths[uses_query(piece.ops)].sum()),
-        int(piece.lengths[uses_target(piece.ops)].sum()),
-    )
     first, last = segments[0].entry, segments[-1].exit
-    return letters == (last.i - first.i, last.j - first.j)
+    return span(piece.ops, piece.lengths) == (last.i - first.i, last.j - first.j)
 
 
 def recompute(

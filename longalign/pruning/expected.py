@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.model.alignment import uses_query, uses_target
+from longalign.model.alignment import letters_of_runs
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning.seeds import LowerBound
@@ -27,7 +27,7 @@ def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts
     start anywhere, a cell is also needed if one that starts there can still reach the bound. Cells off the
     alignment that are needed because of repeats are not counted. Of many runs, only some are looked at.
     """
-    down, right = (np.where(uses(found.ops), found.lengths, 0) for uses in (uses_query, uses_target))
+    down, right = letters_of_runs(found.ops, found.lengths)
     every = slice(None, None, max(1, ceil(len(down) / _MOST_RUNS)))
     # The first cell of each run.
     i, j = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longalign.model.alignment import Op, uses_query, uses_target
+from longalign.model.alignment import Op, letters_of_runs
 from longalign.model.alphabet import Codes
 from longalign.model.pruning import Milestones
 from longalign.model.scoring import Scoring
@@ -26,7 +26,7 @@ def milestones(
     ops, lengths = np.repeat(found.ops, pieces), np.repeat(np.where(is_pair, spacing, found.lengths), pieces)
     lengths[last] = found.lengths - (pieces - 1) * lengths[last]
     scores = scores_of_runs(query, target, scoring, found.start, ops, lengths)
-    down, right = (np.where(uses(ops), lengths, 0) for uses in (uses_query, uses_target))
+    down, right = letters_of_runs(ops, lengths)
     after = np.stack([np.cumsum(down), np.cumsum(right), np.cumsum(scores)], axis=1)
     before = np.insert(after[:-1], 0, 0, axis=0) + np.array([*found.start, 0])
     cells: Milestones = before[ops == Op.DIAGONAL]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once
 from longalign.backends.substitution_tables import PITCH, table_of
-from longalign.model.alignment import Lengths, Op, Ops, uses_query, uses_target
+from longalign.model.alignment import Lengths, Op, Ops, letters_of_runs
 from longalign.model.alphabet import Codes
 from longalign.model.scoring import Scoring
 from longalign.system.threads import in_threads
@@ -30,8 +30,8 @@ def scores_of_runs(
     No run is empty, and no gap is in two runs. Raises ValueError if the runs leave the matrix.
     """
     scores, table, scorer = np.zeros(len(ops), np.int64), table_of(scoring), _scorer()
-    rows = start[0] + np.cumsum(np.where(uses_query(ops), lengths, 0))
-    cols = start[1] + np.cumsum(np.where(uses_target(ops), lengths, 0))
+    down, right = letters_of_runs(ops, lengths)
+    rows, cols = start[0] + np.cumsum(down), start[1] + np.cumsum(right)
 
     def score(first: int, end: int) -> bool:
         i, j = (rows[first - 1], cols[first - 1]) if first else start

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Backend, Kernel, Progress, Runs, no_progress
-from longalign.model.alignment import Lengths, Op, Ops, merge_runs, uses_query, uses_target
+from longalign.model.alignment import Lengths, Op, Ops, letters_of_runs, merge_runs, span
 from longalign.model.alphabet import Codes
 from longalign.model.mode import Mode
 from longalign.model.pruning import Anchors
@@ -60,7 +60,7 @@ class LowerBound:
 
     def anchors(self) -> Anchors:
         """The stretches of letter pairs."""
-        down, right = (np.where(uses(self.ops), self.lengths, 0) for uses in (uses_query, uses_target))
+        down, right = letters_of_runs(self.ops, self.lengths)
         row, col = self.start[0] + np.cumsum(down), self.start[1] + np.cumsum(right)
         stretches: Anchors = np.stack([row - down, row, col - right, col], axis=1)[self.ops == Op.DIAGONAL]
         return stretches
@@ -166,7 +166,8 @@ def _last_cell(anchors: Anchors, shape: Cell, mode: Mode) -> Cell:
 
 def _end_of(start: Cell, ops: Ops, lengths: Lengths) -> Cell:
     """The cell in which runs end that begin in `start`."""
-    return start[0] + int(lengths[uses_query(ops)].sum()), start[1] + int(lengths[uses_target(ops)].sum())
+    rows, cols = span(ops, lengths)
+    return start[0] + rows, start[1] + cols
 
 
 def _best_stretch(

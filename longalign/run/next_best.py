@@ -16,7 +16,7 @@ import numpy as np
 
 from longalign.errors import InternalError
 from longalign.events import Emit, Notice, ignore
-from longalign.model.alignment import uses_query, uses_target
+from longalign.model.alignment import span
 from longalign.model.boundary import State, Waypoint
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.phases.changed_tiles import ChangedTiles
@@ -81,8 +81,8 @@ def _rounds(lattice: StoreLattice, pairs: ExcludedPairs, run_round: RunRound) ->
 def _outcome(first: Outcome, found: FoundPath) -> Outcome:
     """What is known of an alignment that is in the store. Raises InternalError if its score is another."""
     spec, end, runs = first.spec, found.end, found.runs
-    down, right = (int(runs.lengths[uses(runs.ops)].sum()) for uses in (uses_query, uses_target))
-    start = Waypoint(end.i - down, end.j - right, State.H, 0)
+    rows, cols = span(runs.ops, runs.lengths)
+    start = Waypoint(end.i - rows, end.j - cols, State.H, 0)
     return replace(
         first,
         end=end,

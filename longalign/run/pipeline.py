@@ -62,7 +62,7 @@ Note = Callable[[Manifest], Manifest]
 #: Called with a pair that cannot be aligned, and the reason.
 Refused = Callable[[RunSpec, LongalignError], None]
 
-#: If phases 2 and 3 compute at least this share of the cells of phase 1, the user is told so.
+#: If phases 2 and 3 compute more than this share of the cells of phase 1, the user is told so.
 _LONG_PATH_SHARE = 0.2
 
 
@@ -242,17 +242,20 @@ def _accepted(
     return tuple(stores)
 
 
-def _made_for_a_score(spec: RunSpec, store: DirectoryStore) -> Iterator[Notice]:
+def _few_boundaries(spec: RunSpec, store: DirectoryStore) -> list[Notice]:
     """A Notice if an alignment is wanted from the store of a score, which has few boundaries."""
     manifest = store.manifest
     if spec.command == "score" or manifest.command == "align" or manifest.is_eager:
-        return
+        return []
     share = path_share(manifest.grid) if manifest.grid.cells else 0.0
-    if share > _LONG_PATH_SHARE:
-        yield Notice(
+    if share <= _LONG_PATH_SHARE:
+        return []
+    return [
+        Notice(
             f"{store.path}: made for a score, so it has few boundaries: phases 2 and 3 compute about "
             f"{format_share(share)} as many cells as phase 1; with a new --store they are short"
         )
+    ]
 
 
 def _note(spec: RunSpec, stores: Items[DirectoryStore], note: Note, emit: Emit) -> None:
@@ -263,7 +266,7 @@ def _note(spec: RunSpec, stores: Items[DirectoryStore], note: Note, emit: Emit) 
     """
     if spec.command == "score" and stores[0].manifest.command == "align":
         return
-    notices = [*_made_for_a_score(spec, stores[0])]  # which depend on what was asked for before
+    notices = _few_boundaries(spec, stores[0])  # which depends on what was asked for before
     for store in reversed(stores):
         asked = note(replace(store.manifest, command=spec.command, top=spec.top, min_score=spec.min_score))
         try:

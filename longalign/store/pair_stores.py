@@ -23,7 +23,7 @@ from longalign.errors import InputError, StoreError
 from longalign.model.json_fields import Fields, shown
 from longalign.model.scoring import Scoring
 from longalign.store.files import final_name, no_check
-from longalign.store.layout import LIST_NAME
+from longalign.store.layout import LIST_NAME, is_store
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command
 from longalign.store.sealed_json import SealedJson
@@ -80,16 +80,16 @@ class PairList:
 
 
 class PairStores:
-    """The directory of the stores of many pairs, locked; use it as a context manager."""
+    """The directory of the stores of many pairs, locked: `with PairStores.open(folder) as stores`."""
 
     def __init__(self, folder: Path, lock: Lock) -> None:
         self.folder = folder
         self._lock = lock
 
     @staticmethod
-    def exist(folder: Path) -> bool:
-        """Whether there is a list of pairs in a directory."""
-        return os.path.exists(folder / LIST_NAME)  # noqa: PTH110 - Path.exists raises EACCES
+    def are_in(folder: Path) -> bool:
+        """Whether a directory is not a store, but has a list of pairs."""
+        return _has_list(folder) and not is_store(folder)
 
     @classmethod
     @contextmanager
@@ -117,7 +117,7 @@ class PairStores:
         Raises StoreError if the stores belong to other pairs, or if an option is another one than it was,
         unless it is among those that `may_differ`.
         """
-        if self.exist(self.folder):
+        if _has_list(self.folder):
             noted = PairList.read(self.folder)
             _refuse_other(self.folder, noted, asked, may_differ)
             if noted == asked:
@@ -139,9 +139,13 @@ def is_pair_name(name: str) -> bool:
     return name == LIST_NAME or _FOLDER.fullmatch(name) is not None
 
 
+def _has_list(folder: Path) -> bool:
+    return os.path.exists(folder / LIST_NAME)  # noqa: PTH110 - Path.exists raises EACCES
+
+
 def _refuse_foreign(folder: Path) -> None:
     """Raise StoreError if a directory holds anything but stores of pairs and the list of these."""
-    if PairStores.exist(folder):
+    if _has_list(folder):
         return
     for name in sorted(entry.name for entry in os.scandir(folder)):
         if name == "manifest.json":
