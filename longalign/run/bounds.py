@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from longalign.backends.base import Backend, DeviceFacts, Progress
 from longalign.events import BoundFound, Notice
-from longalign.model.pruning import NO_FINDINGS, Findings, KnownBound, Pruning
+from longalign.model.pruning import NO_FINDINGS, Findings, KnownBound, Milestones, Pruning
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import Gains, load_kernels
-from longalign.pruning.milestones import milestones
+from longalign.pruning.milestones import milestones as milestones_of
 from longalign.pruning.row_limits import Pieces
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
@@ -59,45 +59,67 @@ def find_bound(
             recorder(Notice(f"{_needs_every_cell(spec)} need all cells of the matrix, so none is left out"))
         return None
     with recorder.phase("seed"), _gains_thread() as threads:
-        gains: dict[Strand, Future[Gains]] = {}  # computed while the bound is improved
-
-        def bound_of(strand: Strand, one: Problem) -> LowerBound | None:
-            def compute_gains() -> None:
-                load_kernels()  # in this thread, since an interrupt does not wait for its compiler
-                gains[strand] = threads.submit(one.gains)
-
-            sides = one.query, one.target
-            return lower_bound(
-                *sides, one.scoring, one.mode, backend, recorder.advance, note_related=compute_gains,
-                more_for_related=not is_stored,
-            )  # fmt: skip
-
-        found = {strand: bound_of(strand, one) for strand, one in problems.items()}
-        best = max((alignment.score for alignment in found.values() if alignment is not None), default=None)
+        sides = {strand: _Side(problem, threads) for strand, problem in problems.items()}
+        for side in sides.values():
+            side.find_seeds(backend, recorder.advance, more_for_related=not is_stored)
+        best = max((side.alignment.score for side in sides.values() if side.alignment), default=None)
         if best is None:
             return None
-        cells = {
-            strand: milestones(one.query, one.target, one.scoring, alignment)
-            for strand, one in problems.items()
-            if (alignment := found[strand]) is not None and alignment.score == best
-        }
-        prunings = {
-            strand: problem.pruning_by(best, gains.pop(strand).result() if strand in gains else None)
-            for strand, problem in problems.items()
-        }
-        shares: list[float] = []
+        prunings: dict[Strand, Pruning] = {}
         findings: dict[Strand, Findings] = {}
-        for strand, problem in problems.items():
-            if (alignment := found[strand]) is None:
+        shares: list[float] = []
+        for strand, side in sides.items():
+            if side.alignment is None:
+                prunings[strand] = side.take_pruning(best)
                 continue
-            closer = _Closer(problem, alignment, backend, devices, threads, recorder.advance)
-            prunings[strand], share, findings[strand] = closer.pruning(prunings.pop(strand))
+            closer = _Closer(side.problem, side.alignment, backend, devices, threads, recorder.advance)
+            prunings[strand], share, findings[strand] = closer.pruning(side.take_pruning(best))
             shares.append(share)
-        known = KnownBound(best, sum(shares) / len(problems), prunings, findings, milestones=cells)
-        if known.share > most_share:
+        share = sum(shares) / len(sides)
+        if share > most_share:
             return None
-    recorder(BoundFound(known.score, known.share))
-    return known
+        cells = {
+            strand: milestones
+            for strand, side in sides.items()
+            if (milestones := side.milestones(best)) is not None
+        }
+    recorder(BoundFound(best, share))
+    return KnownBound(best, share, prunings, findings, milestones=cells)
+
+
+@dataclass(slots=True)
+class _Side:
+    """What seeds give on one strand: an alignment, and gains by letters and absent words."""
+
+    problem: Problem
+    threads: WorkerThreads
+    alignment: LowerBound | None = None
+    _gains: Future[Gains] | None = None
+
+    def find_seeds(self, backend: Backend, progress: Progress, *, more_for_related: bool) -> None:
+        """Look for the alignment. As soon as the sequences seem related, a thread computes the gains."""
+        one = self.problem
+
+        def compute_gains() -> None:
+            load_kernels()  # in this thread, since an interrupt does not wait for its compiler
+            self._gains = self.threads.submit(one.gains)
+
+        self.alignment = lower_bound(
+            one.query, one.target, one.scoring, one.mode, backend, progress, note_related=compute_gains,
+            more_for_related=more_for_related,
+        )  # fmt: skip
+
+    def take_pruning(self, bound: int) -> Pruning:
+        """The pruning by letters and absent words alone. It is large, so it is not kept here."""
+        gains, self._gains = self._gains, None
+        return self.problem.pruning_by(bound, None if gains is None else gains.result())
+
+    def milestones(self, bound: int) -> Milestones | None:
+        """Cells of the alignment, if its score is the bound."""
+        one, found = self.problem, self.alignment
+        if found is None or found.score != bound:
+            return None
+        return milestones_of(one.query, one.target, one.scoring, found)
 
 
 @dataclass(frozen=True, slots=True)
