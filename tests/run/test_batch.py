@@ -103,13 +103,16 @@ def test_what_cannot_run_is_refused_or_passed_over() -> None:
     assert text.startswith("1 x 8,000,000 letters need about")
 
 
-def test_small_pairs_that_do_not_fit_in_memory_together_are_run_one_by_one() -> None:
+def test_small_pairs_that_do_not_fit_in_memory_together_are_run_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """They have few cells and many letters."""
     specs = [Pair("A", "C" * 999_999 + "A").spec(command=command) for command in ("align", "score") * 3]
     tight = replace(using(CPU), memory=650 << 20)
     assert not batch.fits(specs, tight)
     assert batch.fits(specs[:1], tight)
     assert batch.fits(specs[1::2], tight)
+    monkeypatch.setattr(pipeline, "run_batch", lambda *_: pytest.fail("they are run together"))
     assert [outcome.best for outcome in pipeline.run_all(specs, tight)] == [BestCell(1, 1, 1_000_000)] * 6
 
 
