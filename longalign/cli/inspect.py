@@ -204,6 +204,11 @@ def _in_words(report: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def _next_best_in_words(report: dict[str, Any]) -> str:
+    found = f"next best {report['next_best']} of at most {report['top'] - 1}"
+    return found + ", complete" * report["next_best_complete"]
+
+
 def _one_in_words(report: dict[str, Any]) -> str:
     query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
@@ -230,7 +235,7 @@ def _one_in_words(report: dict[str, Any]) -> str:
         f"score    {score}",
         f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",
         f"recompute {report['pieces_done']} of {pieces} pieces",
-        *([f"next best {report['next_best']} of at most {report['top'] - 1}"] if report["top"] > 1 else []),
+        *([_next_best_in_words(report)] if report["top"] > 1 else []),
         *(f"damaged  {text}" for text in report["damaged"]),
     ]
     return "\n".join(lines)

@@ -84,7 +84,7 @@ def test_inspect_counts_the_alignments_of_a_store(files, capsys):
     assert len(Path("x.paf").read_text().splitlines()) == 4
     assert inspect(Path("s"))["next_best"] == 3
     assert main(["inspect", "s"]) == 0
-    assert "next best 3 of at most 3\n" in capsys.readouterr().out
+    assert "next best 3 of at most 3, complete\n" in capsys.readouterr().out
     assert align(*files, "--top", "4", "--min-score", "28", "--store", "s", "-o", "x.paf") == 0
     assert inspect(Path("s"))["next_best"] == len(Path("x.paf").read_text().splitlines()) - 1 == 2
     Path("s/next_best.h5").write_bytes(b"damaged")
