@@ -205,8 +205,8 @@ def _in_words(report: dict[str, Any]) -> str:
 
 
 def _next_best_in_words(report: dict[str, Any]) -> str:
-    found = f"next best {report['next_best']} of at most {report['top'] - 1}"
-    return found + ", complete" * report["next_best_complete"]
+    complete = ", complete" if report["next_best_complete"] else ""
+    return f"next best {report['next_best']} of at most {report['top'] - 1}{complete}"
 
 
 def _one_in_words(report: dict[str, Any]) -> str:
