@@ -74,7 +74,7 @@ def _is_done(report: dict[str, Any], noted: PairList) -> bool:
         part is not None
         and part["pieces_done"] == part["pieces"]
         and part["next_best_complete"]
-        and part["top"] >= noted.options["top"]
+        and part["top"] >= noted.options.get("top", 1)
         for part in parts
     )
     scores_too_little = all(part is not None and part["below_min_score"] for part in parts)

@@ -101,6 +101,8 @@ def test_a_pair_is_done_when_its_next_best_alignments_are_found(files):
     assert inspect_pairs(Path("s"))["pairs_done"] == 2
     assert main(["resume", "s", "--backend", "cpu", "-q"]) == 0
     assert inspect_pairs(Path("s"))["pairs_done"] == 3
+    assert main(["score", *files, "--backend", "cpu", "-q", "--store", "s"]) == 0
+    assert inspect_pairs(Path("s"))["pairs_done"] == 3
 
 
 def test_several_for_each_of_many_pairs(files):
