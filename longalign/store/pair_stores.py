@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, get_args
 
@@ -155,11 +156,12 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _refuse_other(folder: Path, noted: PairList, asked: PairList, may_differ: Collection[str]) -> None:
-    if noted.pairs != asked.pairs:
-        raise StoreError(
-            f"{folder}: the stores belong to other pairs: {_in_words(noted.pairs)} there, "
-            f"{_in_words(asked.pairs)} now"
-        )
+    for number, (there, now) in enumerate(zip_longest(noted.pairs, asked.pairs), 1):
+        if there != now:
+            raise StoreError(
+                f"{folder}: the stores belong to other pairs: pair {number:,} is {_in_words(there)} there, "
+                f"{_in_words(now)} now"
+            )
     differing = [
         f"{name} is {_option(name, noted.options.get(name))} there and {_option(name, value)} now"
         for name, value in asked.options.items()
@@ -177,5 +179,5 @@ def _option(name: str, value: Any) -> str:
     return f"{scoring.letter_scores}, {scoring.convention},"
 
 
-def _in_words(pairs: Sequence[tuple[str, str]]) -> str:
-    return f"{len(pairs):,} that begin with {' and '.join(pairs[0])}" if pairs else "none"
+def _in_words(pair: tuple[str, str] | None) -> str:
+    return "missing" if pair is None else " and ".join(pair)

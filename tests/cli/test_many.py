@@ -394,11 +394,16 @@ def test_pairs_of_a_changed_record_are_left_out(run):
     assert (code, err.count("\n")) == (1, 1)
 
 
+OTHER_PAIRS = "s: the stores belong to other pairs"
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["q.fa", "t.fa", "--match", "2"], "s: the stores belong to another run: scoring is "),
-        (["t.fa", "q.fa"], "s: the stores belong to other pairs: 6 that begin with q1 and t1 there, 6 that "),
+        (["t.fa", "q.fa"], f"{OTHER_PAIRS}: pair 1 is q1 and t1 there, t1 and q1 now\n"),
+        (["q.fa", "t.fa:t1"], f"{OTHER_PAIRS}: pair 2 is q1 and t2 there, q2 and t1 now\n"),
+        (["q.fa:q1", "t.fa"], f"{OTHER_PAIRS}: pair 3 is q2 and t1 there, missing now\n"),
         (["q.fa:q1", "t.fa:t1"], "s: holds the stores of many pairs"),
     ],
 )
