@@ -41,9 +41,10 @@ class BoundFound:
 class TileFinished:
     """A tile is swept; it is in the store, or being written to it.
 
-    Of its `cells`, `left_out` were not computed, because no path of interest visits them. `best` is the
-    highest score of a cell in which an alignment may end, scaled (`Scoring.scale`), or 0: also in modes where
-    alignments end in the last row or column.
+    Of its `cells`, `left_out` were not computed: no path of interest visits them, or, where next best
+    alignments are looked for, their values are known from the alignment before. `best` is the highest score
+    of a cell in which an alignment may end, scaled (`Scoring.scale`), or 0: also in modes where alignments
+    end in the last row or column.
     """
 
     row: int
@@ -58,7 +59,7 @@ class TileFinished:
 class PhaseFinished:
     """A phase is over: `cells` were done in `seconds`. Cells that a store already held do not count.
 
-    `left_out` of the cells were not computed, because no path of interest visits them.
+    `left_out` of the cells were not computed, as in `TileFinished`.
     """
 
     name: str

@@ -73,7 +73,7 @@ def _bytes_without_lattices(grid: Grid, request: Request, resources: Resources) 
 def check_memory_of_paths(request: Request, resources: Resources) -> None:
     """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use.
 
-    They follow a path here even if the request is for a score.
+    A request for a score counts as one for an alignment, since `trace` follows paths in the store of a score.
     """
     request = replace(request, command="align")
     _check_memory(request, _fixed_bytes(request, resources), resources.memory)

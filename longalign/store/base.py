@@ -87,7 +87,10 @@ class NextBest:
     are_all: bool = False
 
     def suffice(self, top: int, is_enough: Callable[[int], bool]) -> bool:
-        """Whether no more are looked for by a run for `top` alignments. `is_enough` tests scaled scores."""
+        """Whether a run for `top` alignments has found all that it looks for.
+
+        `is_enough` says whether a scaled score is at least the lowest one that is wanted.
+        """
         wanted = self.paths[: top - 1]
         return self.are_all or len(wanted) == top - 1 or not all(is_enough(one.end.value) for one in wanted)
 

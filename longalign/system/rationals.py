@@ -48,7 +48,7 @@ def simplest(value: Fraction) -> Number:
 def spell(value: Number) -> str:
     """The number, exactly: as a decimal if a short one exists (`0.5`), otherwise as a fraction (`1/3`).
 
-    `parse_number` reads it, unless it `is_long`.
+    `parse_number` reads the text back, unless the number `is_long`.
     """
     top, bottom = value.numerator, value.denominator
     if not is_decimal(value):
@@ -60,7 +60,7 @@ def spell(value: Number) -> str:
 
 
 def is_long(value: Number) -> bool:
-    """Whether the number has so many digits that `parse_number` does not read what `spell` writes."""
+    """Whether the spelled number has more digits than `parse_number` accepts."""
     return not _TEXT.fullmatch(spell(value))
 
 
