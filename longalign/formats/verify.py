@@ -42,7 +42,6 @@ from longalign.model.sequence import Sequence
 
 # A letter that equals no letter becomes a byte of its own in the query, another in the target.
 _IN_QUERY, _IN_TARGET = b"?", b"!"
-_AMBIGUOUS = b"RYSWKMBDHVN"
 _COMPLEMENT = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
 #: The number of records of a file that are cached, since lines may come in any order.
@@ -395,11 +394,8 @@ class _Beginnings:
 
 def _unequal(scoring: Scoring | None) -> tuple[bytes, bytes]:
     """Tables for `bytes.translate`, for query and target, after which equal bytes are equal letters."""
-    if scoring is None or scoring.matrix is None:
-        unequal, bases = _AMBIGUOUS, (b"U", b"T")
-    else:
-        others = set(scoring.alphabet.letters) - set(scoring.matrix.letters)
-        unequal, bases = "".join(others).encode(), (b"", b"")
+    unequal = (DNA if scoring is None else scoring.alphabet).ambiguous.encode()
+    bases = (b"U", b"T") if scoring is None or scoring.matrix is None else (b"", b"")
     query, target = (
         bytes.maketrans(bases[0] + unequal, bases[1] + byte * len(unequal))
         for byte in (_IN_QUERY, _IN_TARGET)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longalign.errors import InputError, InternalError
-from longalign.model.alphabet import Codes
+from longalign.model.alphabet import Alphabet, Codes
 from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
@@ -42,7 +42,7 @@ class Op(IntEnum):
     DIAGONAL = 0  # M: a letter pair, not yet told apart into = and X
     INSERTION = 1  # I: query letters against a gap
     DELETION = 2  # D: target letters against a gap
-    MATCH = 7  # =: the same letter twice, in DNA an unambiguous one
+    MATCH = 7  # =: the same letter twice, and not an ambiguous one
     MISMATCH = 8  # X: any other letter pair
 
 
@@ -144,18 +144,25 @@ def _stretches(
 
 
 def split_matches(
-    query: Codes, target: Codes, ops: ArrayLike, lengths: ArrayLike, *, chunk: int = _CHUNK
+    query: Codes,
+    target: Codes,
+    ops: ArrayLike,
+    lengths: ArrayLike,
+    alphabet: Alphabet,
+    *,
+    chunk: int = _CHUNK,
 ) -> tuple[Ops, Lengths]:
     """Split the runs of letter pairs (M, = or X) into = and X, by the letters, and merge all runs.
 
     `query` and `target` are the codes (`Sequence.as_query`, `as_target`) that the runs consume, from
-    the first to the last. `=` means the same letter, whatever that scores.
+    the first to the last. `=` means the same letter, whatever that scores (`Alphabet.are_same`).
     """
 
     def split(stretch: _Stretch) -> tuple[Ops, Lengths]:
         columns, query_row, target_row = stretch.columns(_GAP)
         paired = (columns != Op.INSERTION) & (columns != Op.DELETION)
-        pairs = np.where(query_row == target_row, np.uint8(Op.MATCH), np.uint8(Op.MISMATCH))
+        same = alphabet.are_same(query_row, target_row)
+        pairs = np.where(same, np.uint8(Op.MATCH), np.uint8(Op.MISMATCH))
         columns = np.where(paired, pairs, columns)
         starts = np.flatnonzero(np.concatenate([[True], columns[1:] != columns[:-1]]))
         return columns[starts], np.diff(starts, append=len(columns))
@@ -257,7 +264,7 @@ class Alignment:
             )
         of_query, of_target = codes or (query.as_query(), target.as_target())
         letters = of_query[start[0] : end_i], of_target[start[1] : end_j]
-        ops, lengths = split_matches(*letters, ops, lengths)
+        ops, lengths = split_matches(*letters, ops, lengths, scoring.alphabet)
         extent = *query.mirrored(start[0], end_i), start[1], end_j
         return cls(query, target, scoring, as_mode(mode), score, *extent, ops, lengths, end_given)
 
@@ -340,7 +347,7 @@ class Alignment:
 
     @property
     def matches(self) -> int:
-        """Columns with the same letter twice, in DNA an unambiguous one."""
+        """Columns with the same letter twice, and not an ambiguous one."""
         return self._letters(Op.MATCH)
 
     @property
@@ -404,7 +411,7 @@ class Alignment:
 
         def judge(stretch: _Stretch) -> tuple[int, int | None]:
             ops, query_row, target_row = stretch.columns(_GAP)
-            wrong = (query_row == target_row) != (ops == Op.MATCH)
+            wrong = self.scoring.alphabet.are_same(query_row, target_row) != (ops == Op.MATCH)
             fault = int(wrong.argmax()) if wrong.any() else None
             return self._score_of_pairs(query_row, target_row), fault
 

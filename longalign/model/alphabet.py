@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,8 +40,10 @@ class Alphabet:
 
     `name` appears in messages and in stores. `masked` is the letter as which every lower-case letter is read,
     or empty if case does not matter. `substitute` is the letter as which every other letter is read, or empty
-    if other letters are refused. `unknown` are those of the letters that a substitution matrix lacks. The
-    other fields are tables for `bytes.translate`, 256 bytes each:
+    if other letters are refused. `unknown` are those of the letters that a substitution matrix lacks.
+    `ambiguous` are those that are the same as no letter, not even as themselves: unknown ones and, in an
+    alphabet of nucleotides, those that stand for several bases, otherwise X. The other fields are tables for
+    `bytes.translate`, 256 bytes each:
     `query_codes` and `target_codes` give the code of each upper-case letter on either side; `upper` gives
     the letter as which each byte is read, and 0 for a byte that is refused; `complement` gives the complement
     of each letter, and is None unless all letters but unknown ones have one.
@@ -54,6 +56,7 @@ class Alphabet:
     masked: str = ""
     substitute: str = ""
     unknown: str = ""
+    ambiguous: str = field(init=False)
     upper: bytes = field(init=False, repr=False)
     complement: bytes | None = field(init=False, repr=False)
 
@@ -61,6 +64,10 @@ class Alphabet:
         read_as = {letter: self.substitute for letter in _OTHERS if self.substitute}
         read_as |= {letter: letter for letter in self.letters}
         read_as |= {x.lower(): self.masked or read for x, read in read_as.items() if x.lower() != x}
+        known = self.letters.translate(dict.fromkeys(map(ord, self.unknown)))
+        several = "".join(AMBIGUITIES) if is_nucleotides(known) else "X"
+        ambiguous = "".join([letter for letter in self.letters if letter in several + self.unknown])
+        object.__setattr__(self, "ambiguous", ambiguous)
         object.__setattr__(self, "upper", _table({x: ord(read) for x, read in read_as.items()}))
         object.__setattr__(self, "complement", self._complement())
 
@@ -99,6 +106,18 @@ class Alphabet:
         letters = "".join(_CODES_OF_BASES) + "".join(AMBIGUITIES)
         return cls("DNA", letters, _table(query), _table(target), masked)
 
+    def are_same(self, query: Codes, target: Codes) -> NDArray[np.bool_]:
+        """Whether letters of the query and of the target, one below the other, are the same, by their codes.
+
+        The score does not matter. An ambiguous letter is the same as no letter.
+        """
+        same: NDArray[np.bool_] = query == target
+        letters = self.ambiguous.encode()
+        codes = {*letters.translate(self.query_codes)} & {*letters.translate(self.target_codes)}
+        if codes:  # otherwise they differ between the sides
+            same &= np.isin(query, [*codes], invert=True)
+        return same
+
     def hint(self, letter: str) -> str:
         """What else to do about a letter that is refused, to follow a message; empty if nothing is known."""
         if self.letters == DNA.letters:
@@ -107,9 +126,9 @@ class Alphabet:
         return "; --unknown mismatch admits such letters" if letter.upper() in _OTHERS else ""
 
 
-def is_nucleotides(letters: Iterable[str]) -> bool:
-    """Whether all of these letters are bases or ambiguity letters."""
-    return all(letter in _CODES_OF_BASES or letter in AMBIGUITIES for letter in letters)
+def is_nucleotides(letters: str) -> bool:
+    """Whether these letters are A, C, G and others, all of them bases or ambiguity letters."""
+    return {*"ACG"} <= {*letters} <= {*_CODES_OF_BASES, *AMBIGUITIES}
 
 
 def _table(values: Mapping[str, int]) -> bytes:

@@ -23,7 +23,7 @@ class Statistics:
     """Statistics of an alignment; ratios are 0..1, and 0 where the denominator is 0.
 
     - `columns`: letter pairs and letters against a gap.
-    - `matches`, `mismatches`: columns of two letters, equal or not. An ambiguous nucleotide never matches.
+    - `matches`, `mismatches`: columns of two letters, equal or not. An ambiguous letter never matches.
     - `transitions`, `transversions`, `ambiguous_pairs`: the mismatches by kind: A with G or C with T, other
       pairs of nucleotides, and pairs with an ambiguous letter. None with a substitution matrix.
     - `insertions`, `inserted_letters`: gaps in the target, and the query letters in them.

@@ -214,7 +214,7 @@ def walked(pair: Pair, i: int, j: int, excluded: ExcludedPairs = NO_PAIRS) -> tu
         ops += [Op.INSERTION] * i + [Op.DELETION] * j
         i = j = 0
     letters = job.query[i : end[0]], job.target[j : end[1]]
-    return i, j, format_cigar(*split_matches(*letters, ops[::-1], [1] * len(ops)))
+    return i, j, format_cigar(*split_matches(*letters, ops[::-1], [1] * len(ops), pair.scoring.alphabet))
 
 
 def found_path(outcome: Outcome) -> tuple[int, int, str]:

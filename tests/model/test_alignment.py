@@ -76,6 +76,7 @@ def test_splitting_agrees_with_the_columns(case: Case, chunk: int) -> None:
         target[alignment.target_start : alignment.target_end],
         [op for op, _ in case.runs],
         [length for _, length in case.runs],
+        case.scoring.alphabet,
         chunk=chunk,
     )
     assert format_cigar(*again) == truth
