@@ -209,8 +209,9 @@ def test_the_empty_alignment() -> None:
 
 def test_ambiguous_letters_never_match_and_u_is_t() -> None:
     query, target = Sequence.from_letters("q", "NNUTRA"), Sequence.from_letters("t", "NATURR")
-    alignment = Alignment.from_runs(query, target, Scoring(), "global", 0, (0, 0), [Op.DIAGONAL], [6])
+    alignment = Alignment.from_runs(query, target, Scoring(), "global", -10, (0, 0), [Op.DIAGONAL], [6])
     assert alignment.cigar == "2X2=2X"
+    alignment.check()
 
 
 def test_runs_cannot_be_changed() -> None:
