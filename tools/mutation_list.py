@@ -922,6 +922,13 @@ _FORMATS = (
         ("tests/formats/test_paf.py::test_a_line",),
     ),
     Fault(
+        "pairs left out told before their turn",
+        "longalign/cli/many.py",
+        "self._pending.append((pair, reason))",
+        "self._pending.appendleft((pair, reason))",
+        ("tests/cli/test_many.py::test_pairs_left_out_stand_in_their_places",),
+    ),
+    Fault(
         "region offset missing in PAF",
         "longalign/formats/paf.py",
         "sequence.offset + start, sequence.offset + end",

@@ -180,8 +180,8 @@ def _run(
         pairs = _Pairs(command, options, scoring, inputs, stores, emit, left_out)
         note = pipeline.no_output_files
         for outcome in pipeline.run_all(pairs.specs(), using, emit, note=note, refused=pairs.refuse):
-            pairs.finish(outcome)
             write(outcome)
+            pairs.finish(outcome)
     if not options.quiet and options.progress != "json":
         print(f"longalign: {pairs.in_words()}", file=sys.stderr)
     return 1 if pairs.left_out else 0
@@ -193,7 +193,11 @@ WriteLeftOut = Callable[[NamedPair, str], None]
 
 @dataclass(slots=True)
 class _Pairs:
-    """The pairs of a run: what is asked for, which of them are at work, and what became of the others."""
+    """The pairs of a run: what is asked for, which of them are at work, and what became of the others.
+
+    `_pending` has the pairs at work in their order and, between them, those that will be left out, with the
+    reason: what became of a pair is told after what became of those before it.
+    """
 
     command: Command
     options: Namespace
@@ -206,7 +210,7 @@ class _Pairs:
     empty: int = 0
     below: int = 0
     left_out: int = 0
-    _at_work: deque[NamedPair] = field(default_factory=deque)
+    _pending: deque[tuple[NamedPair, str | None]] = field(default_factory=deque)
     _said: set[str] = field(default_factory=set)
     _seconds: dict[str, float] = field(default_factory=dict)
     _backend: str = ""
@@ -226,17 +230,20 @@ class _Pairs:
             except InputError as error:
                 self._leave_out(pair, f"{query.source} and {target.source}: {error}")
                 continue
-            self._at_work.append(pair)
+            self._pending.append((pair, None))
             yield spec
 
     def refuse(self, spec: RunSpec, error: LongalignError) -> None:
         """Leave out the first pair at work."""
-        text = f"{spec.query.source} and {spec.target.source}: {error}"
-        self._leave_out(self._at_work.popleft(), text)
+        pair, _ = self._pending[0]
+        reason = f"{spec.query.source} and {spec.target.source}: {error}"
+        self._refuse_if_strict(pair, reason)
+        self._pending[0] = pair, reason
+        self._tell_left_out()
 
     def finish(self, outcome: Outcome) -> None:
         """Count the outcome of the first pair at work."""
-        self._at_work.popleft()
+        self._pending.popleft()
         is_below = self.command == "align" and not outcome.is_empty and outcome.alignment is None
         self.below += is_below
         self.empty += outcome.is_empty
@@ -246,6 +253,7 @@ class _Pairs:
         self._backend = outcome.backend["name"]
         names = outcome.spec.query.name, outcome.spec.target.name
         self.emit(PairFinished(*names, spell(outcome.score)))
+        self._tell_left_out()
 
     def in_words(self) -> str:
         """What became of the pairs, and how long it took."""
@@ -258,20 +266,32 @@ class _Pairs:
         return ", ".join([*parts, *[self._backend] * bool(self._backend)])
 
     def _leave_out(self, pair: NamedPair, reason: str) -> None:
-        """Say why a pair is left out, once for each record at fault. With --strict, raise InputError."""
-        place = f"{self.options.pairs}: line {pair.line}: " if pair.line else ""
+        """Leave out a pair that cannot be put to work. With --strict, raise InputError."""
+        self._refuse_if_strict(pair, reason)
+        self._pending.append((pair, reason))
+        self._tell_left_out()
+
+    def _refuse_if_strict(self, pair: NamedPair, reason: str) -> None:
         if self.options.strict:
-            raise InputError(f"{place}{reason}")
-        self.left_out += 1
-        self.write_left_out(pair, reason)
-        if reason not in self._said:
-            self._said.add(reason)
-            text = f"{place}{reason}; left out"
-            if self.options.quiet:  # errors are said all the same
-                print(f"longalign: {text}", file=sys.stderr)
-            else:
-                self.emit(Notice(text))
-        self.emit(PairFinished(pair.query, pair.target, None))
+            raise InputError(f"{self._place(pair)}{reason}")
+
+    def _place(self, pair: NamedPair) -> str:
+        return f"{self.options.pairs}: line {pair.line}: " if pair.line else ""
+
+    def _tell_left_out(self) -> None:
+        """Say why pairs are left out, once for each record at fault, up to the next pair at work."""
+        while self._pending and (reason := self._pending[0][1]) is not None:
+            pair, _ = self._pending.popleft()
+            self.left_out += 1
+            self.write_left_out(pair, reason)
+            if reason not in self._said:
+                self._said.add(reason)
+                text = f"{self._place(pair)}{reason}; left out"
+                if self.options.quiet:  # errors are said all the same
+                    print(f"longalign: {text}", file=sys.stderr)
+                else:
+                    self.emit(Notice(text))
+            self.emit(PairFinished(pair.query, pair.target, None))
 
 
 @contextmanager

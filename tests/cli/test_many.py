@@ -175,6 +175,21 @@ def test_a_record_at_fault_is_left_out_and_the_rest_is_done(run):
 
 
 @pytest.mark.parametrize("store", [[], ["--store", "s"]])
+def test_pairs_left_out_stand_in_their_places(run, store):
+    Path("q.fa").write_text(
+        fasta({"bad": "X", "q1": QUERIES["q1"], "poor": "Z", "q2": QUERIES["q2"], "odd": "?"})
+    )
+    asked = list(product(("bad", "q1", "poor", "q2", "odd"), TARGETS))
+    code, _, events = run("align", *FILES, *store, "-o", "x.paf", "--json", "x.json", "--progress", "json")
+    assert code == 1
+    summaries = json.loads(Path("x.json").read_text())
+    assert [(one["query"]["name"], one["target"]["name"]) for one in summaries] == asked
+    assert [one["query"]["name"] for one in summaries if "error" not in one] == ["q1", "q1", "q2", "q2"]
+    finished = [line for line in map(json.loads, events.splitlines()) if line["event"] == "pair_finished"]
+    assert [(one["query"], one["target"]) for one in finished] == asked
+
+
+@pytest.mark.parametrize("store", [[], ["--store", "s"]])
 def test_a_pair_that_is_too_long_for_memory_is_left_out(run, store):
     Path("t.fa").write_text(fasta({**TARGETS, "long": "ACGT" * 2_000_000}))
     code, out, err = run("score", "q.fa:q1", "t.fa", "--backend", "cpu", "--mem", "400M", *store)
