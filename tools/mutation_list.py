@@ -922,6 +922,13 @@ _FORMATS = (
         ("tests/formats/test_paf.py::test_a_line",),
     ),
     Fault(
+        "an index believed without a look at the end of the record",
+        "longalign/fasta/index.py",
+        ' and after[:1] in (b"", b">")',
+        "",
+        ("tests/fasta/test_specs.py::test_an_index_that_no_longer_fits_is_an_error",),
+    ),
+    Fault(
         "pairs left out told before their turn",
         "longalign/cli/many.py",
         "self._pending.append((pair, reason))",

@@ -10,6 +10,10 @@ import pysam
 from longalign.errors import InputError
 from longalign.fasta.selection import Choice, Record, choose
 from longalign.fasta.source import GZIP_MAGIC, first_bytes
+from longalign.fasta.stream import LARGEST_HEADER
+
+#: Bytes in which the end of a record shows: line ends, or the next header.
+_AFTER = 64
 
 
 def has_fresh_index(path: str) -> bool:
@@ -36,6 +40,10 @@ def read_indexed(path: str, choices: list[Choice]) -> Record | None:
                 choice, name = choose(path, Counter(fasta.references), choices)
             except InputError:
                 return None
+            if not _leads_to(path, name):
+                raise InputError(
+                    f"record {name!r} is not where the index {path}.fai has it: make the index again"
+                )
             length = fasta.get_reference_length(name)
             start, end = choice.bounds(name, length)
             letters = fasta.fetch(name, start, end).encode("ascii", "replace")
@@ -49,3 +57,26 @@ def read_indexed(path: str, choices: list[Choice]) -> Record | None:
             f"the file is truncated, or its index {path}.fai belongs to another file"
         )
     return Record(name, "", letters, start, length)
+
+
+def _leads_to(path: str, name: str) -> bool:
+    """Whether a record begins and ends in the file where its index has it. A compressed file is believed.
+
+    Otherwise the letters would be those of some other place, and nothing would tell.
+    """
+    if first_bytes(path, len(GZIP_MAGIC)) == GZIP_MAGIC:
+        return True
+    with Path(path + ".fai").open("rb") as index:
+        entries = (line.split(b"\t") for line in index)
+        length, start, bases, width = next(
+            [int(number) for number in numbers[:4]] for word, *numbers in entries if word == name.encode()
+        )
+    lines, rest = divmod(length, bases) if bases else (0, 0)
+    with Path(path).open("rb") as file:
+        file.seek(max(0, start - LARGEST_HEADER))
+        before = file.read(min(start, LARGEST_HEADER))
+        file.seek(start + lines * width + rest)
+        after = file.read(_AFTER).lstrip()
+    header = before.removesuffix(b"\n").rpartition(b"\n")[2]
+    is_its_header = header.startswith(b">") and header[1:].split()[:1] == [name.encode()]
+    return is_its_header and before.endswith(b"\n") and after[:1] in (b"", b">")

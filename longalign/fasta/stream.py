@@ -35,7 +35,8 @@ _WHITESPACE = b" \t\r\n\v\f"
 _CONTINUED = b"\n>0\n "  # with a space, as what follows may be the middle of a line
 _SHOWN = 12  # letters of a line that is not FASTA
 _COMPRESSED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # beside gzip, which is read
-_LARGEST_HEADER = 1 << 20  # what is longer is no header, and would fill memory
+#: Bytes: what is longer is no header, and would fill memory.
+LARGEST_HEADER = 1 << 20
 #: What to say about a header that holds carriage returns, which ended lines long ago.
 NO_LINE_ENDS = "a carriage return alone does not end a line: convert the line ends"
 _ZERO = "\u0100"  # no byte becomes this character
@@ -94,9 +95,9 @@ def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 in_header, header_size = text.startswith(b">", text.rindex(b"\n") + 1), 0
             if in_header:
                 header_size += len(chunk)
-                if header_size > _LARGEST_HEADER:
+                if header_size > LARGEST_HEADER:
                     hint = f"; {NO_LINE_ENDS}" if b"\r" in chunk else ""
-                    raise InputError(f"line {line}: a header of more than {_LARGEST_HEADER} bytes{hint}")
+                    raise InputError(f"line {line}: a header of more than {LARGEST_HEADER} bytes{hint}")
             else:
                 yield _CONTINUED
     except DamagedGzip as damage:

@@ -225,10 +225,40 @@ def test_an_index_of_another_file_is_an_error(write: Write, capfd: pytest.Captur
     Path(f"{path}.fai").write_text("one\t4000\t5\t60\t61\n")
     assert "failure when retrieving sequence on 'one'" in error(f"{path}:one")
     Path(f"{path}.fai").write_text("one\t4\t1\t4\t5\n")
-    assert "letter 1 (counting from 1) is 'o'" in error(f"{path}:one")
+    assert f"record 'one' is not where the index {path}.fai has it" in error(f"{path}:one")
     Path(f"{path}.fai").write_text("rubbish\n")
     assert f"{path}: cannot be read through its index {path}.fai" in error(f"{path}:one")
     assert capfd.readouterr().err == ""  # nothing beside our own line
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        b">one\nACGT\n>new\nA\n>two words\nGGGG\nCC\n",  # a record more
+        b">one\nACGT\n>two words\nGGGGG\nCC\n",  # a letter more
+        b">one\nACG\n>two words\nGGGG\nCC\n",
+        b">one\nACGT\n>twos word\nGGGG\nCC\n",
+        b">one\nACGT\n>tw\nA two\nGGGG\nCC\n",
+    ],
+)
+def test_an_index_that_no_longer_fits_is_an_error(write: Write, edited: bytes) -> None:
+    path = write(b">one\nACGT\n>two words\nGGGG\nCC\n")
+    pysam.faidx(str(path))
+    assert text(read_sequence(f"{path}:two:3-6")) == "GCC"
+    path.write_bytes(edited)
+    os.utime(f"{path}.fai")
+    assert f"record 'two' is not where the index {path}.fai has it: make the index again" in error(
+        f"{path}:two"
+    )
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n\n"])
+@pytest.mark.parametrize("letters", [b"ACGT", b"ACGT\nAC", b"ACGT\nACGT"])
+def test_an_index_fits_whatever_ends_the_file(write: Write, end: bytes, letters: bytes) -> None:
+    path = write(b">one\nAC\n>two\n" + letters + end)
+    pysam.faidx(str(path))
+    assert text(read_sequence(f"{path}:two")) == letters.replace(b"\n", b"").decode()
+    assert text(read_sequence(f"{path}:one")) == "AC"
 
 
 # Files that are wrong
