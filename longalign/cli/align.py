@@ -215,7 +215,7 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
             json.dump(summary_of(outcome), file, indent=2)
             file.write("\n")
     if not options.quiet and options.progress != "json":
-        print(f"longalign: {_in_words(outcome)}{_advice(outcome.spec)}", file=sys.stderr)
+        print(f"longalign: {in_words(outcome)}{_advice(outcome.spec)}", file=sys.stderr)
     if options.stats:
         for alignment in alignments_of(outcome):
             print_statistics(alignment)
@@ -301,7 +301,7 @@ def _on_strand(outcome: Outcome) -> str:
     """The strand, where it is not the usual one or was not known before, and the score of the other."""
     strand = outcome.spec.query.strand
     others = [
-        f"{_with_commas(score)} on {other}"
+        f"{'less' if score is None else _with_commas(score)} on {other}"
         for other, score in outcome.strand_scores.items()
         if other != strand
     ]
@@ -310,7 +310,8 @@ def _on_strand(outcome: Outcome) -> str:
     return f" on the {strand} strand{''.join(f' ({other})' for other in others)}"
 
 
-def _in_words(outcome: Outcome) -> str:
+def in_words(outcome: Outcome) -> str:
+    """An outcome in one line for a reader."""
     if outcome.is_empty:
         return f"no alignment has a positive score{_reason_for_nothing(outcome.spec)}"
     parts = [f"{outcome.spec.mode} score {_with_commas(outcome.score)}{_on_strand(outcome)}"]

@@ -11,8 +11,8 @@ whole record, on its forward strand, like those of the PAF output.
                 run was resumed
     target      the same
     strand      "plus", or "minus" if the reverse complement of the query is aligned
-    strand_scores  {"plus": score, "minus": score} of the strands that were swept; empty if the user chose
-                the end cell
+    strand_scores  {"plus": score, "minus": score} of the strands that were asked for; null for one that is
+                only known to score less than the other; empty if the user chose the end cell
     mode        "local", "global", "semiglobal", "overlap", "fit" or "extend"; if not all four
                 ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
     scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,
@@ -82,7 +82,7 @@ def summarize(
     mode: Mode | ModeName,
     score: Number,
     end: tuple[int, int] | None,
-    strand_scores: Mapping[Strand, Number] | None = None,
+    strand_scores: Mapping[Strand, Number | None] | None = None,
     alignment: Alignment | None = None,
     next_best: Iterable[Alignment] = (),
     backend: Mapping[str, str],
@@ -92,8 +92,8 @@ def summarize(
     """A summary that `json.dumps` takes; the keys are those of the module's docstring.
 
     `query` is on the strand that is aligned. `end` is where the alignment ends, as letters of `query`, along
-    its strand, and `target` before it; None if nothing aligns. `strand_scores` are those of all strands that
-    were swept. `alignment` is None after a run for the score alone.
+    its strand, and `target` before it; None if nothing aligns. `strand_scores` are those of
+    `longalign.run.outcome.Outcome`. `alignment` is None after a run for the score alone.
     """
     end_given = alignment is not None and alignment.end_given
     lengths = query.length, target.length
@@ -105,7 +105,9 @@ def summarize(
         "query": _sequence(query),
         "target": _sequence(target),
         "strand": query.strand,
-        "strand_scores": {strand: _number(best) for strand, best in (strand_scores or {}).items()},
+        "strand_scores": {
+            strand: None if best is None else _number(best) for strand, best in (strand_scores or {}).items()
+        },
         "mode": mode,
         "scoring": _scoring(scoring),
         "score": _number(score),

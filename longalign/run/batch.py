@@ -119,7 +119,7 @@ class _Scored:
     spec: RunSpec
     lattice: StoreLattice
     end: Waypoint
-    strand_scores: dict[Strand, Number]
+    strand_scores: dict[Strand, Number | None]
 
 
 def _score(specs: Sequence[RunSpec], backend: Backend, progress: Progress) -> list[_Scored]:

@@ -39,8 +39,8 @@ class Outcome:
     - `phases`: those that ran in this process. A pair that was computed in a batch has its share of them, by
       cells.
     - `compile_seconds`: how long the run waited for the compiler. No phase counts them.
-    - `strand_scores`: the best score of each strand, in the units that the user gave. A strand that pruning
-      with the score of the other one has left out has none.
+    - `strand_scores`: the best score of each strand that was asked for, in the units that the user gave;
+      None if, after pruning, it is only known to be lower than that of the other strand.
     - `further`: the next best alignments, in decreasing score, if more than one was asked for. `phases` and
       `compile_seconds` then include theirs.
     """
@@ -51,7 +51,7 @@ class Outcome:
     phases: tuple[PhaseFinished, ...]
     backend: dict[str, str]
     compile_seconds: float = 0.0
-    strand_scores: Mapping[Strand, Number] = field(default_factory=dict)
+    strand_scores: Mapping[Strand, Number | None] = field(default_factory=dict)
     further: tuple[Outcome, ...] = ()
 
     @property
@@ -114,10 +114,11 @@ def checked_alignment(
     return alignment
 
 
-def strand_scores(sides: Sequence[RunSpec], ends: Sequence[Waypoint]) -> dict[Strand, Number]:
-    """The best scores of these strands, in the units that the user gave."""
+def strand_scores(sides: Sequence[RunSpec], ends: Sequence[Waypoint | None]) -> dict[Strand, Number | None]:
+    """The best scores of these strands, in the units that the user gave; None where there is no end cell."""
     return {
-        side.query.strand: side.scoring.unscaled(end.value) for side, end in zip(sides, ends, strict=True)
+        side.query.strand: None if end is None else side.scoring.unscaled(end.value)
+        for side, end in zip(sides, ends, strict=True)
     }
 
 

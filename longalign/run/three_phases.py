@@ -123,8 +123,7 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
         best = best_side(found)
         if not sides[best].is_exact(found[best]):
             raise InternalError("phase 1 has not found the score that seeds have found")
-        exact = [(side.spec, end) for side, end in zip(sides, found, strict=True) if side.is_exact(end)]
-        scores = strand_scores(*zip(*exact, strict=True))
+        exact = [end if side.is_exact(end) else None for side, end in zip(sides, found, strict=True)]
         spec, end, alignment = sides[best].spec, found[best], None
         if len(sides) == 1:
             _advise(sides[0], end, recorder)
@@ -139,7 +138,7 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
         phases=tuple(recorder.finished),
         backend=backend.describe(),
         compile_seconds=recorder.compile_seconds,
-        strand_scores=scores,
+        strand_scores=strand_scores([side.spec for side in sides], exact),
     )
 
 

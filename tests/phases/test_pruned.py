@@ -29,6 +29,7 @@ from runs import (
 
 from longalign.backends.base import no_progress
 from longalign.backends.cpu import CpuBackend
+from longalign.cli.align import in_words, summary_of
 from longalign.errors import InternalError, StoreError
 from longalign.events import Notice
 from longalign.model.boundary import BestCell
@@ -311,7 +312,9 @@ def test_a_strand_that_cannot_be_the_better_one_has_no_score(monkeypatch):
     pruned = pipeline.run(spec, using())
     assert [*whole.strand_scores] == ["plus", "minus"]
     assert (pruned.end, pruned.alignment.cigar) == (whole.end, whole.alignment.cigar)
-    assert pruned.strand_scores == {"plus": whole.strand_scores["plus"]}
+    assert pruned.strand_scores == {"plus": whole.strand_scores["plus"], "minus": None}
+    assert summary_of(pruned)["strand_scores"] == pruned.strand_scores
+    assert "on the plus strand (less on minus)," in in_words(pruned)
 
 
 def test_small_rectangles_are_swept_whole(monkeypatch):
