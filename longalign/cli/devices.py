@@ -20,10 +20,10 @@ from longalign.backends.compilation import is_on_disk
 from longalign.backends.compile_processes import compile_all, kernels_to_compile
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends
+from longalign.cli.progress import progress
 from longalign.cli.scoring import SCORING_OPTIONS, scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
-from longalign.events import ignore
 from longalign.fasta import read_sequence
 from longalign.formats.output import STDOUT, open_output
 from longalign.model.mode import LOCAL, choose_mode
@@ -131,7 +131,10 @@ def _lines(
 
 
 def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[str, str]]:
-    """How each back end would cut a matrix and sweep the first tile of it, and what other budgets cost."""
+    """How each back end would cut a matrix and sweep the first tile of it, and what other budgets cost.
+
+    Seeds are looked for, as a run does, with a bar on stderr if it is a terminal.
+    """
     mode, scoring = choose_mode(options.mode, options.free), scoring_of(options)
     query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
     store = Path(options.store) if options.store else None
@@ -145,7 +148,8 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
 def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     [backend] = using.backends
     problems = problems_of(spec)
-    known = find_bound(spec, problems, backend, [backend], Recorder(ignore))
+    with progress("auto", sys.stderr, quiet=False) as show:
+        known = find_bound(spec, problems, backend, [backend], Recorder(show))
     request = Request.of(spec, known=known)
     try:
         grid, budgets = plan(request, using), store_budgets(request, using)

@@ -1192,6 +1192,10 @@ def test_a_plan_says_what_pruning_is_expected_to_save(run, tmp_path, monkeypatch
     )
     assert "without pruning" not in unrelated["phase 1"]
 
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    _, _, err = run("devices", "--plan", str(tmp_path / "query.fa"), str(tmp_path / "target.fa"))
+    assert "seed" in err  # the name of the bar
+
 
 @pytest.mark.parametrize(
     ("given", "text"),
