@@ -75,6 +75,7 @@ from longalign.store.layout import (
     TILE_NAME,
     holds_both_strands,
     make_folders,
+    naming_place,
     piece_name,
     refuse_foreign,
     remove_temporaries,
@@ -128,14 +129,10 @@ class DirectoryStore:
 
         Raises StoreError if the directory holds something else or cannot be written.
         """
-        try:
+        with naming_place(path):
             path.mkdir(parents=True, exist_ok=True)
             refuse_foreign(path)
             store = cls(path, manifest, Lock(path))
-        except FileExistsError as error:
-            raise StoreError(f"{path}: a file, not a directory: it cannot hold a store") from error
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror or error}") from error
         with store._closed_on_failure():
             store._check_writing()
             refuse_foreign(path)  # another process may have written here before the lock was taken
@@ -154,10 +151,8 @@ class DirectoryStore:
         If it cannot be written, it is opened for reading, and every write raises StoreError.
         """
         manifest = Manifest.read(path / "manifest.json")
-        try:
+        with naming_place(path):
             store = cls(path, manifest, Lock(path))
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror or error}") from error
         with store._closed_on_failure():
             if store.is_writable:
                 remove_temporaries(path)
@@ -190,10 +185,8 @@ class DirectoryStore:
         """
         mark = self.path / temporary_name()
         self._check_writing()
-        try:
+        with naming_place(self.path):
             mark.touch(exist_ok=False)
-        except OSError as error:
-            raise StoreError(f"{self.path}: {error.strerror or error}") from error
         try:
             yield mark.name
         finally:
@@ -233,10 +226,8 @@ class DirectoryStore:
     def _closed_on_failure(self) -> Iterator[None]:
         """Release the lock if opening the store fails."""
         try:
-            yield
-        except OSError as error:
-            self.close()
-            raise StoreError(f"{self.path}: {error.strerror or error}") from error
+            with naming_place(self.path):
+                yield
         except BaseException:
             self.close()
             raise

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from longalign.errors import OtherRun, StoreError
@@ -91,19 +92,28 @@ def first_store(path: Path) -> Path:
     return strand_folder(path, "plus") if holds_both_strands(path) else path
 
 
+@contextmanager
+def naming_place(path: Path) -> Iterator[None]:
+    """Turn errors of the system, on making or opening a store at `path`, into StoreErrors that name it."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or path
+        is_taken = isinstance(error, FileExistsError | NotADirectoryError)
+        if is_taken and os.path.isfile(place):  # noqa: PTH113 - Path.is_file raises EACCES
+            raise StoreError(f"{place}: a file, not a directory: it cannot hold a store") from error
+        raise StoreError(f"{path}: {error.strerror or error}") from error
+
+
 def make_strand_folders(path: Path) -> None:
     """Make the folders for the stores of both strands. Raises StoreError if `path` holds something else."""
     if holds_both_strands(path):
         return
-    try:
+    with naming_place(path):
         path.mkdir(parents=True, exist_ok=True)
         _refuse_foreign_to_strands(path)
         for strand in STRANDS_OF["both"]:
             strand_folder(path, strand).mkdir(exist_ok=True)
-    except FileExistsError as error:
-        raise StoreError(f"{error.filename}: a file, not a directory: it cannot hold a store") from error
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error
 
 
 def refuse_taken(path: Path, strand: StrandChoice) -> None:
@@ -114,12 +124,8 @@ def refuse_taken(path: Path, strand: StrandChoice) -> None:
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises EACCES
         return
     refuse = _refuse_foreign_to_strands if strand == "both" else refuse_foreign
-    try:
+    with naming_place(path):
         refuse(path)
-    except NotADirectoryError as error:
-        raise StoreError(f"{path}: a file, not a directory: it cannot hold a store") from error
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error
 
 
 def _refuse_foreign_to_strands(path: Path) -> None:

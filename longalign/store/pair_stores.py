@@ -24,7 +24,7 @@ from longalign.errors import InputError, StoreError
 from longalign.model.json_fields import Fields, shown
 from longalign.model.scoring import Scoring
 from longalign.store.files import final_name, no_check
-from longalign.store.layout import LIST_NAME, is_store
+from longalign.store.layout import LIST_NAME, is_store, naming_place
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command
 from longalign.store.sealed_json import SealedJson
@@ -99,14 +99,10 @@ class PairStores:
 
         Raises StoreError if it holds something else, cannot be written, or is in use.
         """
-        try:
+        with naming_place(folder):
             folder.mkdir(parents=True, exist_ok=True)
             _refuse_foreign(folder)
             lock = Lock(folder)
-        except FileExistsError as error:
-            raise StoreError(f"{folder}: a file, not a directory: it cannot hold stores") from error
-        except OSError as error:
-            raise StoreError(f"{folder}: {error.strerror or error}") from error
         try:
             yield cls(folder, lock)
         finally:
