@@ -34,6 +34,9 @@ Progress = Callable[[int], None]
 #: The approximate number of seconds between two such calls.
 PROGRESS_SECONDS = 0.1
 
+#: The least rows and columns of a rectangle whose sweep may leave out cells (`SweepJob.is_prunable`).
+_LEAST_PRUNED_SIDE = 3
+
 
 def no_progress(cells: int) -> None:
     """A `Progress` that does nothing."""
@@ -45,8 +48,8 @@ class Rectangle:
 
     `query` of shape (m,) and `target` of shape (n,) are contiguous uint8 codes, m >= 1 and n >= 1. With a
     table in `scoring`, a code is an index into that table. Without one, equal codes score `match` and others
-    `mismatch`. Codes 0-3 are then A C G T. An ambiguous letter has one code in a query and another one in a
-    target, so it never matches.
+    `mismatch`. Codes 0-3 are then A C G T. Ambiguous letters have the code 4 in a query and 5 in a target, so
+    they never match; back ends rely on that.
 
     `top` has length n (gap = E) and `left` has length m (gap = F). `top.h[0] == left.h[0]`. `local` sets the
     floor of 0. A back end must sweep every finite value that `Scoring.check_range` admits.
@@ -125,6 +128,17 @@ class SweepJob(Rectangle):
     track_best: bool = True
     sinks: Sinks | None = None
     of_matrix: bool = False
+
+    @property
+    def is_prunable(self) -> bool:
+        """Whether a sweep may leave out blocks of cells.
+
+        What `cpu.skipping` and `cuda.planning.raised_range` prove of low values beside such blocks needs
+        finite true values of H on the edges. A path that enters in a gap state leaves cells unreachable there,
+        but only in rectangles of fewer rows or columns than `_LEAST_PRUNED_SIDE` (`phases.meeting`).
+        """
+        shortest = min(len(self.query), len(self.target))
+        return self.pruning is not None and self.of_matrix and shortest >= _LEAST_PRUNED_SIDE
 
     @property
     def finds_best(self) -> bool:

@@ -43,7 +43,10 @@ class NotOnDisk(Exception):
 
 
 class _Waits:
-    """Counts the waiting callers. Waits that overlap form one interval, so no second is counted twice."""
+    """Counts the waiting callers. Waits that overlap form one interval, so no second is counted twice.
+
+    Events are reported under the lock, so that they come in order.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,18 +56,15 @@ class _Waits:
     def begin(self, device: str) -> None:
         with self._lock:
             self._callers += 1
-            if self._callers > 1:
-                return
-            self._since = perf_counter()
-        _report(CompileStarted(device))
+            if self._callers == 1:
+                self._since = perf_counter()
+                _report(CompileStarted(device))
 
     def end(self, device: str) -> None:
         with self._lock:
             self._callers -= 1
-            if self._callers:
-                return
-            seconds = perf_counter() - self._since
-        _report(CompileFinished(device, seconds))
+            if self._callers == 0:
+                _report(CompileFinished(device, perf_counter() - self._since))
 
 
 _waits = _Waits()

@@ -191,8 +191,9 @@ class _DividedSweep:
 
     def _sweep(self, job: SweepJob) -> SweepResult:
         if len(job.excluded):
+            swept = sweep_cells(job)
             self._progress(job.cells)
-            return sweep_cells(job)
+            return swept
         [swept] = self._backend.sweep([job], self._progress)
         return swept
 
@@ -251,8 +252,9 @@ class _Lines:
 
 def _starts(job: Rectangle, progress: Progress) -> EdgeStarts:
     """The start states of a small rectangle, by the plain kernel."""
+    found = start_states(compute_cells(job, job.top, job.left, job.local), job.local)
     progress(job.cells)
-    return start_states(compute_cells(job, job.top, job.left, job.local), job.local)
+    return found
 
 
 def _trace(job: TraceJob, progress: Progress) -> Runs:

@@ -226,7 +226,7 @@ class CpuBackend:
 
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
-        geometry, widths = self._geometry, sorted({*self._widths, 32})
+        geometry, widths = self._geometry, sorted({*self._widths_for(job), 32})
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
         rows = geometry.block_rows if job.pruning is None else min(geometry.block_rows, PRUNED_ROWS)
         return {
@@ -260,9 +260,11 @@ class CpuBackend:
         matrix = job.scoring.table is not None
         if not self._specialised and self._cells < _CELLS_WORTH_COMPILING:
             return _GENERAL_KERNELS._replace(matrix=matrix)
-        # Without the floor of 0 the values of a block spread too far for 8 bits.
-        widths = tuple(bits for bits in self._widths if bits > 8 or job.local)
-        return _KernelFamily(job.local, job.finds_best, matrix, widths)
+        return _KernelFamily(job.local, job.finds_best, matrix, self._widths_for(job))
+
+    def _widths_for(self, job: SweepJob) -> tuple[int, ...]:
+        """The bits of numbers to choose from. Without the floor of 0, values spread too far for 8 bits."""
+        return tuple(bits for bits in self._widths if bits > 8 or job.local)
 
     def _run(self, work: WorkList, family: _KernelFamily, progress: Progress) -> None:
         """Sweep all strips of a work list. The calling thread is one of the workers."""
@@ -301,10 +303,7 @@ class CpuBackend:
 
 
 class _ProgressReport:
-    """Reports the cells that all threads have finished since the last report, ten times a second.
-
-    While a kernel is compiled, it reports 0 cells. So the caller can stop the sweep then, too.
-    """
+    """Reports the cells that all threads have finished since the last report, ten times a second."""
 
     def __init__(self, work: WorkList, progress: Progress) -> None:
         self._cells = work.counters[CELLS:]

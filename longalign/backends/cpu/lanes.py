@@ -1,9 +1,11 @@
-"""Device functions that the kernels with SIMD lanes share."""
+"""Small functions that several kernels share. LLVM inlines them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import numba
 
 from longalign.backends.cpu.jit import inline_by_llvm
 from longalign.backends.cpu.raw_memory import advance
@@ -12,6 +14,11 @@ from longalign.backends.cpu.raw_memory import advance
 @inline_by_llvm
 def maximum(x: Any, y: Any) -> Any:
     return x if x > y else y
+
+
+@inline_by_llvm
+def subtract(x: Any, y: Any) -> Any:
+    return numba.int32(x - y)
 
 
 @inline_by_llvm

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import EdgeStarts, Kernel, Rectangle, SweepJob, SweepResult, TraceJob
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
-from longalign.backends.cpu.lanes import maximum
+from longalign.backends.cpu.lanes import maximum, subtract
 from longalign.backends.substitution_tables import PITCH, lay_out
 from longalign.model import recurrence
 from longalign.model.alphabet import Codes
@@ -118,10 +118,6 @@ def _make_cell_and_inputs(local: bool, has_matrix: bool) -> tuple[Any, Any]:
 
     The second function returns those that come from the row above: the diagonal and opened H.
     """
-
-    @inline_by_llvm
-    def subtract(x: Any, y: Any) -> Any:
-        return _number(x - y)
 
     @inline_by_llvm
     def pair_score(a: Any, b: Any, matrix: Any, match: Any, mismatch: Any) -> Any:

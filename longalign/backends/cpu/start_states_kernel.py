@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm, inline_by_numba
-from longalign.backends.cpu.lanes import lane_counts, maximum, unroll_columns
+from longalign.backends.cpu.lanes import lane_counts, maximum, subtract, unroll_columns
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
 from longalign.backends.substitution_tables import PairCosts
@@ -131,11 +131,6 @@ def make_scratch(geometry: SweepGeometry) -> Scratch:
     return Scratch(
         *(np.zeros(length, np.int32) for length in lengths), *(np.zeros(cols, np.int64) for _ in range(2))
     )
-
-
-@inline_by_llvm
-def _subtract(x: Any, y: Any) -> Any:
-    return _number(x - y)
 
 
 _start_code: Any = inline_by_llvm(start_code)
@@ -281,7 +276,7 @@ def _make_lane_functions(
 def _make_sweep_rows(geometry: SweepGeometry, local: bool, has_matrix: bool) -> Callable[..., None]:
     """The function `sweep_rows`, which sweeps one block of a strip."""
     columns, group, at = geometry.columns, geometry.group, _Layout.of(geometry, has_matrix)
-    cell, rule = make_cell(maximum, _subtract, local), make_start_rule(local)
+    cell, rule = make_cell(maximum, subtract, local), make_start_rule(local)
     rules = inline_by_llvm(cell), inline_by_llvm(rule)
     all_columns = _make_columns(geometry, rules, has_matrix)
     load_lane, load_scores, load_left, store_lane, store_row_end = _make_lane_functions(

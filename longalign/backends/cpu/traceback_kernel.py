@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from longalign.backends import trace_table
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm, inline_by_numba
-from longalign.backends.cpu.lanes import maximum
+from longalign.backends.cpu.lanes import maximum, subtract
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
 from longalign.model import recurrence
@@ -99,12 +99,7 @@ def _first_column(first: int, cols: int, width: int, lowest: int) -> int:
     return min(max(first + lowest, 0), cols - width)
 
 
-@inline_by_llvm
-def _subtract(x: Any, y: Any) -> Any:
-    return _number(x - y)
-
-
-_cell: Any = inline_by_llvm(recurrence.make_cell(maximum, _subtract, local=False))
+_cell: Any = inline_by_llvm(recurrence.make_cell(maximum, subtract, local=False))
 _direction: Any = inline_by_llvm(recurrence.direction)
 
 

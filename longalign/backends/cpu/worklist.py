@@ -156,11 +156,7 @@ def _job_records(
 
 
 def _pruning_of(job: SweepJob) -> Pruning | None:
-    """What the sweep of a job leaves out.
-
-    `skipping.raise_edges` needs the edges of a DP matrix, so a job with other ones is swept whole.
-    """
-    return job.pruning if job.of_matrix else None
+    return job.pruning if job.is_prunable else None
 
 
 def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:

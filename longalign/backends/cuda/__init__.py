@@ -1,4 +1,4 @@
-"""The CUDA back end: one persistent kernel that sweeps a work list of rectangles in one launch.
+"""The CUDA back end: persistent kernels, each of which sweeps a work list of rectangles in one launch.
 
 Importing this package imports no CUDA package; `CudaBackend` lives in `longalign.backends.cuda.backend`.
 

@@ -25,7 +25,7 @@ from longalign.backends.base import (
 )
 from longalign.backends.cuda.config import LANES, KernelConfig, NumberFormat
 from longalign.backends.cuda.device.strip_profile import profile_bytes
-from longalign.backends.cuda.devices import available, one_line, why_unavailable
+from longalign.backends.cuda.devices import available, one_line, why_unusable
 from longalign.backends.cuda.kernel_library import (
     KernelSpec,
     compiled,
@@ -98,7 +98,7 @@ class CudaBackend:
     ) -> None:
         devices = {found.index: found for found in available()}
         if device not in devices:
-            raise BackendError(f"cuda:{device}: {why_unavailable() or f'only {len(devices)} GPU(s) found'}")
+            raise BackendError(f"cuda:{device}: {why_unusable(device)}")
         self.name = f"cuda:{device}"
         #: Seconds that sweep kernels have run so far, without the work of the host before and after them, and
         #: without those of parts.
@@ -291,18 +291,14 @@ class CudaBackend:
         warp_memory = workspace.warp_memory(blocks * config.warps * config.warp_values)
         buffers = device_memory.DeviceBuffers(work, block, warp_memory, workspace)
         if len(work.linear_edges):
-            fill = self._compiled(edge_spec())
-            threads = config.warps * LANES
-            grid = grid_for(work.linear_edges, threads)
-            configured(fill, grid, threads, workspace.stream)(*buffers.edges)
+            self._fill_edges(work, buffers, config.warps * LANES)
         alone, computed = self._share == 1, None
         with Download(jobs, work, buffers.lines, buffers.flags, workspace, self._streams) as download:
             reported = sweep_launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress, alone=alone
             )
             if config.prunes and not self._streams and download.feeds:
-                table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
-                computed = ComputedBlocks(table, buffers.computed_blocks(find, table))
+                computed = self._computed_blocks(jobs, work, buffers)
             lines = download.finish(computed)
         self.kernel_seconds += workspace.kernel_seconds()
         workspace.stream.synchronize()
@@ -310,6 +306,20 @@ class CudaBackend:
         swept = worklist.results(jobs, work, lines, buffers.best, left_out)
         progress(cells - reported)
         return swept
+
+    def _fill_edges(
+        self, work: worklist.WorkList, buffers: device_memory.DeviceBuffers, threads: int
+    ) -> None:
+        """Have the device compute the edges that a formula describes, by blocks of so many threads."""
+        fill, grid = self._compiled(edge_spec()), grid_for(work.linear_edges, threads)
+        configured(fill, grid, threads, self._get_workspace().stream)(*buffers.edges)
+
+    def _computed_blocks(
+        self, jobs: Sequence[SweepJob], work: worklist.WorkList, buffers: device_memory.DeviceBuffers
+    ) -> ComputedBlocks:
+        """The blocks of the requested lines in which cells were computed, once the sweep has ended."""
+        table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
+        return ComputedBlocks(table, buffers.computed_blocks(find, table))
 
     def _get_workspace(self) -> device_memory.Workspace:
         if self._workspace is None:

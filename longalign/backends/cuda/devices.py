@@ -50,6 +50,14 @@ def why_unavailable() -> str | None:
     return problem or _too_old(devices[0])
 
 
+def why_unusable(index: int) -> str:
+    """One line that says why the GPU with this number is not `available`."""
+    devices, problem = _found()
+    if index < len(devices):
+        return _too_old(devices[index])
+    return problem or f"only {len(devices)} GPU(s) found"
+
+
 def _too_old(device: Device) -> str:
     capability, least = (
         ".".join(map(str, pair)) for pair in (device.compute_capability, LEAST_COMPUTE_CAPABILITY)

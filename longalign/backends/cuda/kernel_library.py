@@ -88,12 +88,12 @@ def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
     """The kernels of phases 2 and 3, if their sweeps have the mode, numbers and letter scoring of `usual`.
 
     Those sweeps track the best cell in local mode only. Start states have the floor of 0 in phase 2 of local
-    mode, and otherwise not.
+    mode, and otherwise not. Kernels for excluded pairs are compiled when they are first needed.
     """
     kind, has_matrix = Kind.of(usual), usual.letter_scoring == "profile"
     configs = (config for config in kernel_shape.every_configuration() if Kind.of(config) == kind)
     yield from map(sweep_spec, configs)
-    yield from (start_spec(local, has_matrix, usual.excludes) for local in sorted({False, usual.track_best}))
+    yield from (start_spec(local, has_matrix, False) for local in sorted({False, usual.track_best}))
     yield trace_spec(has_matrix)
     yield edge_spec()
 
@@ -118,13 +118,17 @@ _loading = Lock()
 def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager[object]) -> Any:
     """Numba's dispatcher of a kernel, compiled for the current device and loaded there.
 
-    The user calls the device `device`. A thread of its own compiles. Within `made_current`, the device is the
-    current one of that thread.
+    The user calls the device `device`. Threads of their own look into the cache and compile. Within
+    `made_current`, the device is the current one of such a thread.
 
     Raises BackendError if the kernel does not compile.
     """
     with _loading:
         kernel = dispatcher(spec, device)
+
+        def is_cached() -> bool:
+            with made_current:  # the folder of the cache is that of the current device
+                return bool(kernel._cache.holds(spec.signature))
 
         def compile_it() -> None:
             try:
@@ -134,6 +138,6 @@ def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager
                 raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
 
         if spec.signature not in kernel.overloads:
-            compile_or_load(device, lambda: kernel._cache.holds(spec.signature), compile_it)
+            compile_or_load(device, is_cached, compile_it)
         load_kernel(kernel, spec.signature)
     return kernel

@@ -1,4 +1,4 @@
-"""Everything that the back end uses of numba-cuda. A change of that package affects this module and `ptx`.
+"""What kernels and launches use of numba-cuda.
 
 `cuda` is the module that kernels use. Numba's simulator has neither `intrinsic` nor a compiler. What needs
 them is therefore imported inside functions.

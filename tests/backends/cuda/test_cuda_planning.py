@@ -34,7 +34,6 @@ pytest.importorskip("numba_cuda")
 
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.device.letter_scores import letter_scoring_for
 from longalign.backends.cuda.device.strip_profile import profile_bytes
 from longalign.backends.cuda.kernels.sweep import SIGNATURE
 from longalign.backends.cuda.planning import cost_model, edge_pieces, kernel_shape, packed_range
@@ -107,15 +106,6 @@ def test_profiles_of_the_largest_matrix_fit_a_block():
         assert config.warps >= 1
         shared = profile_bytes(config, LARGEST_ALPHABET) + config.warps * config.mailbox_bytes
         assert shared + 2 * 2 * 8 <= 48 << 10  # and two more slots in either mailbox
-
-
-@pytest.mark.parametrize(("of_target", "letters"), [(15, "bytes"), (14, "compare")])
-def test_an_ambiguous_letter_of_both_sequences_is_found_wherever_it_is(of_target, letters):
-    query, target = np.zeros(70_000, np.uint8), np.zeros(140_000, np.uint8)
-    query[-1], target[66_000], target[-1] = 14, 15, of_target
-    assert (
-        letter_scoring_for(SweepJob(query, target, Scoring(), *local_edges(70_000, 140_000), True)) == letters
-    )
 
 
 def test_shared_memory_bounds_the_warps_of_a_profile():

@@ -11,10 +11,6 @@ from longalign.model.boundary import BestCell, Boundary, LinearEdge
 from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.phases.packing import pack
-from longalign.testing.inputs import (
-    QUERY_N,
-    TARGET_N,
-)
 from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
@@ -252,20 +248,12 @@ def test_the_best_of_a_rectangle_is_chosen_by_rank():
     assert [result.best for result in swept] == [BestCell(7, 3, 71), BestCell()]
 
 
-def test_letters_are_scored_in_the_fastest_exact_way():
-    plain = job(8, 8)
-    ambiguous_query = replace(plain, query=np.full(8, QUERY_N, np.uint8))
-    ambiguous_target = replace(plain, target=np.full(8, TARGET_N, np.uint8))
-    more_letters = replace(ambiguous_query, target=ambiguous_query.query)
-    large = job(8, 8, Scoring(match=125))
-    assert (
-        letter_scoring_for(plain)
-        == letter_scoring_for(ambiguous_query)
-        == letter_scoring_for(ambiguous_target)
-        == "bytes"
-    )
-    assert letter_scoring_for(replace(ambiguous_query, target=ambiguous_target.target)) == "bytes"
-    assert letter_scoring_for(more_letters) == letter_scoring_for(large) == "compare"
+@pytest.mark.parametrize(
+    ("scoring", "letters"),
+    [(Scoring(), "bytes"), (Scoring(match=125), "compare"), (Scoring(ambiguous="zero"), "profile")],
+)
+def test_letters_are_scored_in_the_fastest_exact_way(scoring, letters):
+    assert letter_scoring_for(scoring) == letters
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (10**8, 1), (1, 10**8), (4_600_000, 5_500_000), (10**8, 10**8)])

@@ -17,6 +17,7 @@ A strategy (`LetterScores`) consists of these device functions:
 - `add_any` is `add` for all query letters, if `add` is exact for A, C, G and T only.
 
 **Bytes.** A target letter has four scores, against A, C, G and T, and none against an ambiguous query letter.
+No letter of the target has the code of an ambiguous query letter (see `Rectangle`).
 Such a query letter scores the lower of the scores against A and against C. This is its mismatch, because a
 target letter equals at most one of A and C.
 
@@ -38,12 +39,10 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig, LetterScoring, NumberFormat
 from longalign.backends.cuda.device import strip_profile
 from longalign.backends.cuda.device.ptx import add_pairs, dot_bytes, minimum_signed_pairs, permute_bytes
 from longalign.backends.cuda.numba_api import cuda
-from longalign.model.alphabet import Codes
 from longalign.model.scoring import Scoring
 
 #: Codes below this are A, C, G and T. Codes from this on are ambiguous, unless there is a matrix.
@@ -51,9 +50,6 @@ UNAMBIGUOUS = 4
 
 #: Words with a one in each byte, and in the bytes of A and C.
 _ALL_HOT, _TWO_HOT = 0x01010101, 0x00000101
-
-#: Letters that `_ambiguous` counts together.
-_PIECE = 1 << 16
 
 #: A code that no letter has. It stands for columns beyond the target.
 NO_LETTER = 255
@@ -245,29 +241,8 @@ def fits_bytes(scoring: Scoring) -> bool:
     return scoring.lowest + opening >= -128 and scoring.highest + opening <= 127
 
 
-def usual_letter_scoring(scoring: Scoring) -> LetterScoring:
-    """The fastest strategy that is exact for a scoring and letters that are not ambiguous."""
+def letter_scoring_for(scoring: Scoring) -> LetterScoring:
+    """The fastest strategy that is exact for a scoring."""
     if scoring.table is not None:
         return "profile"
     return "bytes" if fits_bytes(scoring) else "compare"
-
-
-def letter_scoring_for(job: SweepJob) -> LetterScoring:
-    """The fastest strategy that is exact for a rectangle.
-
-    The strategy "bytes" takes each letter beyond A, C, G and T for one that matches nothing. It is therefore
-    exact only if no such letter occurs in both sequences.
-    """
-    letters = usual_letter_scoring(job.scoring)
-    if letters != "bytes":
-        return letters
-    if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:
-        return "bytes"
-    return "compare" if _ambiguous(job.query) & _ambiguous(job.target) else "bytes"
-
-
-def _ambiguous(codes: Codes) -> set[int]:
-    """The codes beyond A, C, G and T that occur. Most pieces of a sequence have none."""
-    pieces = (codes[start : start + _PIECE] for start in range(0, len(codes), _PIECE))
-    counted = (np.bincount(piece)[UNAMBIGUOUS:] for piece in pieces if piece.max() >= UNAMBIGUOUS)
-    return {int(code) for counts in counted for code in np.flatnonzero(counts)}

@@ -45,9 +45,9 @@ ends. Every `REST_EVERY` row blocks a strip therefore rests while its right neig
 is more than `MAX_LEAD` row blocks behind where it could be. Rests are bounded, so neither the result nor
 progress depends on them.
 
-**Stop.** The host sets `stop` through another stream. Every warp reads it while it waits, at the end of a
-strip and every `REPORT_EVERY` row blocks, and exits if it is set. A warp that exits stores nothing more, so
-no unfinished value is read.
+**Stop.** The host sets `stop` of a sweep through another stream. Every warp reads it while it waits, at the
+end of a strip and every `REPORT_EVERY` row blocks, and exits if it is set. A warp that exits stores nothing
+more, so no unfinished value is read. The kernel of start states is not stopped.
 """
 
 # mypy: allow-untyped-defs

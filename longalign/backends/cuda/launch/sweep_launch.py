@@ -40,7 +40,7 @@ def run(
     download: Download,
     progress: Progress,
     *,
-    alone: bool = True,
+    alone: bool,
 ) -> int:
     """Launch the kernel and wait for it. Returns the number of cells reported to `progress`.
 

@@ -130,20 +130,20 @@ def build(
     top, column = _tops(_uploaded(tops), allocate), _columns(_uploaded(lefts), allocate)
     query, target = (_joined(letters, allocate) for letters in _letters(jobs))
     return WorkList(
-        table,
-        in_ticket_order(entries, config, band_rows),
-        query,
-        target,
-        matrices,
-        top,
-        column,
-        _linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
-        np.concatenate(words),
-        np.zeros(len(entries), np.int32),
-        sum(cols) + len(jobs),
-        2 * sum(rows),
-        sum(row_values) + sum(col_values),
-        sum(states),
+        jobs=table,
+        strips=in_ticket_order(entries, config, band_rows),
+        query=query,
+        target=target,
+        matrices=matrices,
+        top=top,
+        column=column,
+        linear_edges=_linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
+        requested_rows=np.concatenate(words),
+        flags=np.zeros(len(entries), np.int32),
+        top_values=sum(cols) + len(jobs),
+        column_values=2 * sum(rows),
+        line_values=sum(row_values) + sum(col_values),
+        state_values=sum(states),
     )
 
 

@@ -14,7 +14,6 @@ from longalign.backends.cuda.device.letter_scores import (
     STRATEGIES,
     fits_bytes,
     letter_scoring_for,
-    usual_letter_scoring,
 )
 from longalign.backends.cuda.device.strip_profile import most_warps
 from longalign.backends.cuda.planning import packed_range, raised_range
@@ -242,8 +241,8 @@ def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[K
     A rectangle whose letters cannot be scored as `_PRUNING_LETTERS` is swept whole, and so is one with
     excluded pairs. There the kernel finds the best cell even if it is not needed: such rectangles are rare.
     """
-    letter_scoring, excludes = letter_scoring_for(job), len(job.excluded) > 0
-    prunes = letter_scoring == _PRUNING_LETTERS and not excludes and raised_range.is_prunable(job)
+    letter_scoring, excludes = letter_scoring_for(job.scoring), len(job.excluded) > 0
+    prunes = letter_scoring == _PRUNING_LETTERS and not excludes and job.is_prunable
     packed = Kind(job.local, job.finds_best or excludes, "packed", letter_scoring, prunes, excludes)
     numbers, why = _usual_numbers(job.scoring, packed, hardware, overrides)
     if numbers == "packed" and not prunes and not packed_range.has_smooth_edges(job):
@@ -262,7 +261,7 @@ def _usual_numbers(
         return "int32", "32 bits were asked for"
     if hardware.compute_capability < PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
-    if packed.letter_scoring == "compare" or not fits_bytes(scoring):
+    if not fits_bytes(scoring):
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits"
     if not _exact_kernels(scoring, packed, overrides):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
@@ -382,7 +381,7 @@ def _kernels(
     overrides: Overrides = Overrides(),
 ) -> Iterator[tuple[float, KernelConfig]]:
     """The expected seconds of a rectangle for each kernel that suits a scoring, and the kernel."""
-    packed = Kind(local, True, "packed", usual_letter_scoring(scoring), prunes=False, excludes=False)
+    packed = Kind(local, True, "packed", letter_scoring_for(scoring), prunes=False, excludes=False)
     numbers, _ = _usual_numbers(scoring, packed, hardware, overrides)
     for config in _exact_kernels(scoring, packed._replace(numbers=numbers), overrides):
         strips = -(-cols // config.strip_width)

@@ -25,8 +25,8 @@ S*top, for these reasons:
 So `floor` is a lower bound of the true H of each cell. Raising H to it is as if a path that exists had been
 found. A gap state is raised to no more than H - alpha, which changes no value computed from it (see
 `number_formats`). The proof needs finite true values in all cells. A path that enters in a gap state leaves
-cells unreachable on the first row or column; `is_prunable` therefore excludes rectangles that may have such
-edges.
+cells unreachable on the first row or column; `SweepJob.is_prunable` therefore excludes rectangles that may
+have such edges.
 
 **All numbers fit.** From the numbers of a lane's columns before the row block, of which none has an H below
 `floor`, a gap of at most B letters leads down to any cell that it computes. So no H falls below floor - alpha
@@ -38,14 +38,10 @@ inside the rectangle or not.
 
 from __future__ import annotations
 
-from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.model.scoring import Scoring
 
 _SIZE = 1 << 16
-
-#: Rectangles with fewer rows or columns may have edges with minus infinity (see `phases.meeting`).
-_LEAST_SIDE = 3
 
 
 def reach(scoring: Scoring, config: KernelConfig) -> int:
@@ -65,9 +61,3 @@ def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
     """Whether 16 bits hold every value of a row block, relative to its base, sums included."""
     rise = (config.block_rows + STEP_ROWS + 1) * scoring.highest
     return below(scoring, config) + rise < _SIZE
-
-
-def is_prunable(job: SweepJob) -> bool:
-    """Whether a sweep of a rectangle can leave out row blocks: it is to be pruned, and the proofs hold."""
-    shortest = min(len(job.query), len(job.target))
-    return job.pruning is not None and job.of_matrix and shortest >= _LEAST_SIDE
