@@ -134,8 +134,9 @@ class SweepJob(Rectangle):
         """Whether a sweep may leave out blocks of cells.
 
         What `cpu.skipping` and `cuda.planning.raised_range` prove of low values beside such blocks needs
-        finite true values of H on the edges. A path that enters in a gap state leaves cells unreachable there,
-        but only in rectangles of fewer rows or columns than `_LEAST_PRUNED_SIDE` (`phases.meeting`).
+        finite true values of H on the edges. A path that enters in a gap state leaves cells unreachable
+        there, but only in rectangles with fewer rows or columns than `_LEAST_PRUNED_SIDE`
+        (`phases.meeting`).
         """
         shortest = min(len(self.query), len(self.target))
         return self.pruning is not None and self.of_matrix and shortest >= _LEAST_PRUNED_SIDE

@@ -67,10 +67,11 @@ def _leads_to(path: str, name: str) -> bool:
     if first_bytes(path, len(GZIP_MAGIC)) == GZIP_MAGIC:
         return True
     with Path(path + ".fai").open("rb") as index:
-        entries = (line.split(b"\t") for line in index)
-        length, start, bases, width = next(
-            [int(number) for number in numbers[:4]] for word, *numbers in entries if word == name.encode()
-        )
+        entries = (line.split() for line in index)
+        numbers = next((numbers for word, *numbers in entries if word == name.encode()), [])
+    if len(numbers) < 4:
+        return False
+    length, start, bases, width = map(int, numbers[:4])
     lines, rest = divmod(length, bases) if bases else (0, 0)
     with Path(path).open("rb") as file:
         file.seek(max(0, start - LARGEST_HEADER))

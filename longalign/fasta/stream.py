@@ -52,7 +52,7 @@ def parse(chunks: Iterable[bytes], begin: Begin) -> None:
     for input and cannot interrupt htslib. Neither side can wait forever: each closes its end of the pipe on
     any error.
     """
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:  # not `WorkerThreads`, which may make the call in this thread
         read_end, write_end = os.pipe()
         reader = open(read_end, "rb", buffering=0)  # noqa: PTH123, SIM115 - the thread closes it
         with suppress(BrokenPipeError), open(write_end, "wb") as pipe:  # noqa: PTH123
@@ -63,14 +63,15 @@ def parse(chunks: Iterable[bytes], begin: Begin) -> None:
 
 def _parse(reader: io.FileIO, begin: Begin) -> None:
     letters: bytearray | None = None
-    _check_descriptors(reader)
-    with reader, pysam.FastxFile(f"/dev/fd/{reader.fileno()}", persist=False) as entries:
-        for entry in entries:
-            if line := int(entry.name or 0):
-                header = _bytes(entry.comment or "").decode("utf-8", "backslashreplace")
-                letters = begin(line, header)
-            if letters is not None:
-                letters += _bytes(entry.sequence or "").translate(None, _WHITESPACE)
+    with reader:  # closed whatever happens, so that the writing thread does not wait for a reader
+        _check_descriptors(reader)
+        with pysam.FastxFile(f"/dev/fd/{reader.fileno()}", persist=False) as entries:
+            for entry in entries:
+                if line := int(entry.name or 0):
+                    header = _bytes(entry.comment or "").decode("utf-8", "backslashreplace")
+                    letters = begin(line, header)
+                if letters is not None:
+                    letters += _bytes(entry.sequence or "").translate(None, _WHITESPACE)
 
 
 def _check_descriptors(reader: io.FileIO) -> None:

@@ -113,7 +113,9 @@ def check_output(path: str | os.PathLike[str]) -> None:
         descriptor = descriptor_of(path)
         if descriptor is not None:
             os.close(_duplicate(descriptor))
-        elif not _is_device(target):
+        elif _is_device(target):
+            _refuse_read_only(target)  # to open a pipe would wait for its reader
+        else:
             _create_beside(target, temporary).close()
             temporary.unlink()
     except OSError as error:
@@ -164,11 +166,20 @@ def _create_beside(target: Path, temporary: Path) -> TextIO:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not target.exists():
         return _open_text(temporary, "x")
-    if not os.access(target, os.W_OK):  # renaming over a read-only file would succeed
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    _refuse_read_only(target)  # renaming over such a file would succeed
     file = _open_text(temporary, "x")
-    shutil.copymode(target, temporary)
+    try:
+        shutil.copymode(target, temporary)
+    except OSError:
+        file.close()
+        temporary.unlink()
+        raise
     return file
+
+
+def _refuse_read_only(target: Path) -> None:
+    if not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _open_text(path: Path, mode: Literal["w", "x"]) -> TextIO:

@@ -47,7 +47,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 from longalign.errors import InputError
 from longalign.fasta import STDIN
 from longalign.fasta.source import GZIP_MAGIC
-from longalign.model.alignment import Alignment, Lengths, Ops, parse_cigar
+from longalign.model.alignment import Alignment, parse_cigar
 from longalign.model.mode import MODES, Mode, ModeName
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import Sequence
@@ -200,8 +200,7 @@ class PafRecord:
     """A line of a PAF file. The columns are well-formed, but not compared with the sequences.
 
     `line` counts from 1. `tags` maps the two letters of each tag to its text, `cg` included, and `kinds` to
-    its type. `ops` (uint8) and `lengths` (int64) are the runs of `cg`, or None without such a tag.
-    Coordinates are 0-based and half-open, on the forward strand of both records.
+    its type. Coordinates are 0-based and half-open, on the forward strand of both records.
     """
 
     source: str
@@ -220,8 +219,6 @@ class PafRecord:
     mapping_quality: int
     tags: dict[str, str]
     kinds: dict[str, str]
-    ops: Ops | None
-    lengths: Lengths | None
 
     @property
     def score(self) -> Number:
@@ -243,8 +240,9 @@ class PafRecord:
 
         Raises InputError if the tag is missing or not longalign's.
         """
+        text = self.tag("tg")
         try:
-            return parse_meaning(self.tag("tg"), known)
+            return parse_meaning(text, known)
         except InputError as error:
             raise InputError(f"{self.source}: line {self.line}: {error}") from error
 
@@ -342,13 +340,16 @@ def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
         if name in tags:
             raise InputError(f"column {column}: a second tag {name}")
         tags[name] = value
-    runs = parse_cigar(tags["cg"]) if "cg" in tags else (None, None)
+    if "cg" in tags:
+        parse_cigar(tags["cg"])  # which raises InputError for another text
     return PafRecord(
         source,
         line,
         *(fields[0], numbers[1], numbers[2], numbers[3], fields[4]),
         *(fields[5], numbers[6], numbers[7], numbers[8]),
-        *(numbers[9], numbers[10], numbers[11], tags, kinds, *runs),
+        *(numbers[9], numbers[10], numbers[11]),
+        tags=tags,
+        kinds=kinds,
     )
 
 

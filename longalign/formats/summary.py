@@ -52,6 +52,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 from longalign.events import PhaseFinished
@@ -62,7 +63,7 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.statistics import Statistics, statistics
 from longalign.model.strand import Strand
-from longalign.system.rationals import Number, is_decimal, spell
+from longalign.system.rationals import Number, spell
 
 SCHEMA = "longalign.summary/2"
 
@@ -141,7 +142,8 @@ def _number(value: Number) -> int | float | str:
     """A number that JSON spells exactly, or a fraction as text."""
     if value.denominator == 1:
         return int(value)
-    return float(value) if is_decimal(value) else spell(value)
+    number = float(value)
+    return number if Fraction(repr(number)) == value else spell(value)
 
 
 def _versions() -> dict[str, str]:

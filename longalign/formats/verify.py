@@ -40,9 +40,10 @@ from longalign.model.alphabet import DNA, Alphabet
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
-# A letter that equals no letter becomes a byte of its own in the query, another in the target.
-_IN_QUERY, _IN_TARGET = b"?", b"!"
-_COMPLEMENT = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
+# A letter that equals no letter becomes the first byte in the query, the second in the target.
+_IN_QUERY, _IN_TARGET = b"\0", b"\1"
+_COMPLEMENT = bytes.maketrans(b"ACGTRYSWKMBDHVN", b"TGCAYRSWMKVHDBN")
+_COMPLEMENT_WITH_U = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
 #: The number of records of a file that are cached, since lines may come in any order.
 _KEPT_RECORDS = 4
@@ -104,12 +105,12 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     `query` and `target` are specifications as `read_sequence` takes them; where one is just a FILE, the
     record of each line's name is taken from it. A tg tag must say what `scoring` is, if that is given.
     Without either, as in minimap2's output, AS is not checked. A line with a tg tag is longalign's own, so it
-    must be primary, and of mapping quality 255. A line on the '-' strand aligns the reverse complement of the
-    query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of its block length; that
-    counts as a false claim here.)
+    must have AS, be primary, and of mapping quality 255. A line on the '-' strand aligns the reverse
+    complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of its
+    block length; that counts as a false claim here.)
 
     False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
-    line is not PAF or has no cg tag, or names a record that the FASTA file does not have.
+    line is not PAF or has no cg tag, or names a record that cannot be read.
     """
     queries = _Records(query)
     targets = queries if target == query else _Records(target)
@@ -120,20 +121,20 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
         alphabet = by.alphabet if by is not None else DNA
         try:
             pair = queries.find(record.query_name, alphabet), targets.find(record.target_name, alphabet)
-        except _NotFound as error:
+        except _Unreadable as error:
             raise InputError(f"{paf}: line {record.line}: {error}") from error
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
-        result.scores += by is not None
+        result.scores += by is not None and "AS" in record.tags
         result.unchecked |= record.tags.keys() - _CHECKED_TAGS
         problems = _problems(record, runs, *pair, by, meaning)
         result.problems += [FalseClaim(record.line, text) for text in problems]
     return result
 
 
-class _NotFound(InputError):
-    """A record that a file does not have."""
+class _Unreadable(InputError):
+    """A record cannot be read, or a file does not have it."""
 
 
 class _Records:
@@ -161,7 +162,7 @@ class _Records:
                 return read_sequence(source, alphabet)
             return sequence_of(self._all.record(name), source, alphabet)
         except InputError as error:
-            raise _NotFound(str(error)) from error
+            raise _Unreadable(str(error)) from error
 
 
 def _problems(
@@ -173,27 +174,7 @@ def _problems(
     meaning: Meaning | None,
 ) -> Iterator[str]:
     """The false claims of one line. Where letters are missing, they are not counted."""
-    sides = (
-        _Side(
-            "query",
-            1,
-            query,
-            record.query_name,
-            record.query_length,
-            record.query_start,
-            record.query_end,
-            is_reversed=record.strand == "-",
-        ),
-        _Side(
-            "target",
-            6,
-            target,
-            record.target_name,
-            record.target_length,
-            record.target_start,
-            record.target_end,
-        ),
-    )
+    sides = _Side.query_of(record, query), _Side.target_of(record, target)
     if meaning is not None:
         yield from _broken_promises(record, meaning)
     misplaced = [text for side in sides for text in side.problems(runs)]
@@ -212,7 +193,8 @@ def _problems(
     if "NM" in record.tags:
         yield from _differs("tag NM", record.edit_distance, tally.mismatches + tally.gap_letters)
     if tally.beginnings is not None:
-        yield from _wrong_score(record, tally.beginnings)
+        if "AS" in record.tags:
+            yield from _wrong_score(record, tally.beginnings)
         if meaning is not None:
             yield from _wrong_mode(meaning, sides, tally.beginnings)
 
@@ -227,6 +209,8 @@ def _wrong_score(record: PafRecord, beginnings: _Beginnings) -> Iterator[str]:
 
 def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
     """Claims that contradict what longalign writes, independent of the letters."""
+    if "AS" not in record.tags:
+        yield "tag AS: is missing"
     yield from _differs("tag tg", record.tag("tg"), format_meaning(*meaning))
     yield from _differs("column 12 (mapping quality)", record.mapping_quality, NO_MAPPING_QUALITY)
     yield from _differs("tag tp", record.tags.get("tp", "P"), "P")
@@ -293,6 +277,18 @@ class _Side:
     start: int
     end: int
     is_reversed: bool = False
+
+    @classmethod
+    def query_of(cls, record: PafRecord, sequence: Sequence) -> _Side:
+        """The query's side of a line."""
+        place = record.query_length, record.query_start, record.query_end
+        return cls("query", 1, sequence, record.query_name, *place, is_reversed=record.strand == "-")
+
+    @classmethod
+    def target_of(cls, record: PafRecord, sequence: Sequence) -> _Side:
+        """The target's side of a line."""
+        place = record.target_length, record.target_start, record.target_end
+        return cls("target", 6, sequence, record.target_name, *place)
 
     @property
     def given(self) -> tuple[int, int]:
@@ -418,12 +414,19 @@ class _Tally:
         return self.matches + self.mismatches + self.gap_letters
 
 
+def _complement(scoring: Scoring | None) -> bytes:
+    """A table for `bytes.translate`. A letter U that a matrix lacks is no base and has no complement."""
+    is_base = scoring is None or "U" not in scoring.alphabet.unknown
+    return _COMPLEMENT_WITH_U if is_base else _COMPLEMENT
+
+
 def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scoring: Scoring | None) -> _Tally:
     """Count along the CIGAR; the first = or X that the letters contradict is described."""
     a, b = query.letters(), target.letters()
     beginnings = None if scoring is None else _Beginnings(scoring)
+    complement = _complement(scoring)
     if record.strand == "-":
-        a = a[::-1].translate(_COMPLEMENT)
+        a = a[::-1].translate(complement)
     letters = a, b
     query_table, target_table = _unequal(scoring)
     a, b = a.translate(query_table), b.translate(target_table)
@@ -450,7 +453,7 @@ def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scori
                 is_forward = record.strand == "+"
                 row = i + at if is_forward else len(a) - 1 - (i + at)
                 letter = query.letters()[row : row + 1]
-                shown = letter if is_forward else letter.translate(_COMPLEMENT)
+                shown = letter if is_forward else letter.translate(complement)
                 tally.contradictions.append(
                     f"cg has {op!r} at query {query.start + row} and target {target.start + j + at}, "
                     f"where the letters {'agree' if op == 'X' else 'differ'} "

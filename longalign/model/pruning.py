@@ -218,9 +218,10 @@ def any_reaches(edge: Edge, gain: GainAlong, least: int) -> bool:
 class KnownBound:
     """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
 
-    The share, 0..1, is an estimate. The other fields are not part of what a store notes, and may be missing.
+    The share, 0..1, is an estimate. The other fields may be missing: a manifest does not note them.
     `prunings` are what sweeps may leave out, by the strand of the query. `findings` are those with which its
-    gains were computed. `milestones` are cells of the alignments of that score.
+    gains were computed; a store keeps them in files of their own. `milestones` are cells of the alignments
+    of that score.
     """
 
     score: int

@@ -85,11 +85,18 @@ class Sequence:
     def under(self, alphabet: Alphabet) -> Sequence:
         """The same letters as those of another alphabet.
 
-        Raises InputError if one is not among them, or if lower-case letters were to be masked: their case is
-        known only while they are read.
+        Raises InputError if one is not among them. Also if lower-case letters are masked under one of the two
+        alphabets only, or if letters were replaced that the other one knows or treats otherwise: what a
+        letter was is known only while it is read.
         """
         if alphabet == self.alphabet:
             return self
+        substitute, newly_known = self.alphabet.substitute, {*alphabet.letters} - {*self.alphabet.letters}
+        if substitute and (newly_known or substitute != alphabet.substitute):
+            raise InputError(
+                f"{_place(self.source, self.name)}: unknown letters were replaced by "
+                f"{substitute} while they were read: read the sequence with scoring.alphabet"
+            )
         if alphabet.masked != self.alphabet.masked:
             raise InputError(
                 f"{_place(self.source, self.name)}: lower-case letters can be masked only while they are "

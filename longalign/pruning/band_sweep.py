@@ -31,7 +31,8 @@ _ROWS = 1 << 18
 def best_scores(jobs: Sequence[SweepJob], backend: Backend, progress: Progress = no_progress) -> list[int]:
     """The best score of each rectangle: that of its best cell, if requested, otherwise that of its last row.
 
-    The jobs have a pruning, and beta is not 0. A score below the bound may be too low. `progress` receives
+    The jobs have a pruning, beta is not 0, and paths enter only through the top edge and the left edge's
+    corner. A score below the bound may be too low. `progress` receives
     the cells of the slabs. Raises BackendError if the device fails, and whatever `progress` raises.
     """
     descents = [_Descent(job) for job in jobs]

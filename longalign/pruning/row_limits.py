@@ -84,7 +84,8 @@ class _Piece:
 
     They gain at most `most`. Those that gain at least `expected` stay within the column boundaries `columns`,
     and begin in the first `width` of these. The columns are None if they are unknown or if there are no such
-    paths. `surplus` is that of a unit.
+    paths. `surplus` is `expected` less what the bound by words leaves to paths far from the seeds. A piece
+    without any is not swept.
     """
 
     start: int
@@ -134,8 +135,8 @@ class Pieces:
     def limits(self, most_cells: float, backend: Backend, progress: Progress = no_progress) -> RowLimits:
         """The limits of the first rows of all pieces.
 
-        There are none if more than about `most_cells` cells would have to be swept, or if a longer gap costs
-        no more than a shorter one. `progress` receives the cells of the pieces, most of which are left out.
+        There are none if more than about `most_cells` cells would have to be swept, or if gains do not depend
+        on words and gaps (`gains`). `progress` receives the cells of what is swept, see `best_scores`.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         pieces = self._cut()
@@ -212,7 +213,8 @@ class Pieces:
         surplus = expected - floor if is_swept else _NEVER
         if surplus <= 0:
             return _Piece(start, stop, most, expected, surplus)
-        first, last = max(0, -(-(expected - line) // slope)), (falling - expected) // slope
+        first = max(0, -(-(expected - line) // slope))
+        last = min(len(self._target), (falling - expected) // slope)
         beside = (most_letters - expected) // scoring.gap_extend
         right = min(len(self._target), last + stop - start + beside)
         if first > last:
@@ -246,8 +248,7 @@ class Pieces:
         most = gains(query, target, scoring, 1, findings, ends)
         top, (_, left) = _starts(piece.width, len(target), scoring), entry_edges(State.H, *size, scoring)
         return SweepJob(
-            query, target, scoring, top, left, False,
-            () if ends.ends_anywhere else size[:1], (), ends.ends_anywhere,
+            query, target, scoring, top, left, False, track_best=ends.ends_anywhere,
             of_matrix=True, pruning=Pruning(piece.expected, most.query, most.target),
         )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 Words are sampled by a hash of their letters (Broder, Compression and Complexity of SEQUENCES 1997). So the
 same words are sampled in both sequences, and a word that is unique in the sample of a sequence is unique in
-the sequence.
+the sequence, unless the sample was cut off (`sampled_words`).
 """
 
 from __future__ import annotations

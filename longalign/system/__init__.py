@@ -1,1 +1,1 @@
-"""The machine and the process: memory limits, threads, byte sizes, the garbage collector."""
+"""The machine and the process: memory limits, threads, byte sizes, the garbage collector; exact numbers."""

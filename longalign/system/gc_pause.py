@@ -20,7 +20,8 @@ def collector_at_rest() -> Iterator[None]:
     The pause saves CPU time of compilation and imports. So does moving the new objects to the oldest
     generation at the end.
 
-    Blocks may be nested, and may overlap in threads. The block that paused the collector resumes it.
+    Blocks may be nested. The block that paused the collector resumes it, even if another thread is in a block
+    that began later.
     """
     was_at_work = gc.isenabled()
     gc.disable()

@@ -1,6 +1,6 @@
 """Work on large arrays, spread over threads: NumPy and compression release the GIL.
 
-All pools of this package are `WorkerThreads`. Calls need not be idempotent, so each call runs exactly once,
+Pools for such work are `WorkerThreads`. Calls need not be idempotent, so each call runs exactly once,
 even if the system refuses to start threads.
 """
 

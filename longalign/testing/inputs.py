@@ -36,7 +36,7 @@ def generators() -> st.SearchStrategy[np.random.Generator]:
 
 
 def letters_of(scoring: Scoring) -> int:
-    """The number of codes that a scoring tells apart, without those of ambiguous letters."""
+    """The codes of a scoring's table, or 4, those of the bases, without one."""
     return scoring.letters or 4
 
 

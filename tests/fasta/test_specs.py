@@ -226,6 +226,8 @@ def test_an_index_of_another_file_is_an_error(write: Write, capfd: pytest.Captur
     assert "failure when retrieving sequence on 'one'" in error(f"{path}:one")
     Path(f"{path}.fai").write_text("one\t4\t1\t4\t5\n")
     assert f"record 'one' is not where the index {path}.fai has it" in error(f"{path}:one")
+    Path(f"{path}.fai").write_text("one 4 1 4 5\n")
+    assert f"record 'one' is not where the index {path}.fai has it" in error(f"{path}:one")
     Path(f"{path}.fai").write_text("rubbish\n")
     assert f"{path}: cannot be read through its index {path}.fai" in error(f"{path}:one")
     assert capfd.readouterr().err == ""  # nothing beside our own line

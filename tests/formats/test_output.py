@@ -94,6 +94,32 @@ def test_devices_and_stdout_are_written_directly(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "here\n"
 
 
+def test_a_pipe_that_may_not_be_written_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    check_output(pipe)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # as it is for all users but root
+    with pytest.raises(InputError, match="pipe: cannot be written: permission denied"):
+        check_output(pipe)
+
+
+def test_no_temporary_file_is_left_where_permissions_cannot_be_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.paf"
+    path.write_text("old\n")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("shutil.copymode", refuse)
+    with pytest.raises(InputError, match=r"x\.paf: cannot be written: operation not permitted"):
+        check_output(path)
+    assert [*tmp_path.iterdir()] == [path]
+
+
 @pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/thread-self/fd/{}", "link"])
 def test_a_descriptor_is_written_where_the_next_text_goes(tmp_path: Path, name: str) -> None:
     """As a shell has it that runs several commands with one output, such as /dev/stdout."""

@@ -10,8 +10,10 @@ from oracles import reverse_complement
 
 from longalign.errors import InputError, UsageError
 from longalign.model.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET, Alphabet
+from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.strand import Strand
+from longalign.model.substitution_matrix import SubstitutionMatrix
 
 ALPHABET = "ACGTURYSWKMBDHVN"
 
@@ -110,3 +112,15 @@ def test_only_dna_has_a_minus_strand() -> None:
 def test_repr_is_short() -> None:
     assert "4 letters, minus strand, from" in repr(Sequence.from_letters("x", "ACGT").on("minus"))
     assert repr(Sequence.from_letters("x", "ACGT" * 1000)) == "Sequence('x', 4000 letters, from 'memory')"
+
+
+@pytest.mark.parametrize("unknown", ["error", "mismatch"])
+def test_letters_that_were_replaced_are_not_those_of_another_rule(unknown: str) -> None:
+    costs = {"matrix": SubstitutionMatrix.load("BLOSUM62"), "gap_open": 10, "gap_extend": 1}
+    replaced = Sequence.from_letters("x", "MKUV", alphabet=Scoring(**costs, unknown="x").alphabet)
+    assert text(replaced) == "MKXV"
+    with pytest.raises(InputError, match="sequence 'x': unknown letters were replaced by X while"):
+        replaced.under(Scoring(**costs, unknown=unknown).alphabet)
+    assert replaced.under(replaced.alphabet) is replaced
+    kept = Sequence.from_letters("x", "MKUV", alphabet=Scoring(**costs, unknown="mismatch").alphabet)
+    assert text(kept.under(replaced.alphabet)) == "MKXV"
