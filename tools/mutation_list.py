@@ -922,6 +922,13 @@ _FORMATS = (
         ("tests/formats/test_paf.py::test_a_line",),
     ),
     Fault(
+        "letters that were replaced taken for those of another rule",
+        "longalign/model/sequence.py",
+        "if substitute and (",
+        "if not substitute and (",
+        ("tests/model/test_sequence.py::test_letters_that_were_replaced_are_not_those_of_another_rule",),
+    ),
+    Fault(
         "an index believed without a look at the end of the record",
         "longalign/fasta/index.py",
         ' and after[:1] in (b"", b">")',

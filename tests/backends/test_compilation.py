@@ -103,6 +103,28 @@ def test_waits_that_overlap_are_one_interval():
     assert events[1].seconds >= 0.01
 
 
+def test_waits_one_after_the_other_are_reported_in_their_order():
+    events, is_ending, second = [], threading.Event(), []
+
+    def emit(event) -> None:
+        if isinstance(event, CompileFinished) and not second:
+            second.append(threading.Thread(target=wait))
+            second[0].start()
+            is_ending.wait(0.05)  # enough for the second wait to begin, if it can
+        events.append(type(event))
+
+    def wait() -> None:
+        with waiting_for_compiler("cuda:0"):
+            pass
+        is_ending.set()
+
+    with compiles_reported(emit):
+        with waiting_for_compiler("cuda:0"):
+            pass
+        second[0].join()
+    assert events == [CompileStarted, CompileFinished] * 2
+
+
 def test_asking_for_a_kernel_does_not_compile_it():
     kernel = Kernel("one", add_one)
     assert not is_on_disk(kernel)

@@ -73,6 +73,28 @@ def test_threads_that_need_a_kernel_at_once_compile_and_load_it_one_after_the_ot
     assert kernel.steps == ["compiled", *3 * ["loaded"]]
 
 
+def test_the_device_of_a_kernel_is_current_when_its_cache_is_asked_and_when_it_is_compiled(monkeypatch):
+    current, seen = [], []
+
+    class Device:
+        def __enter__(self):
+            current.append("cuda:1")
+
+        def __exit__(self, *error):
+            current.pop()
+
+    class Noted(SlowKernel):
+        def compile(self, signature):
+            seen.append(("compile", *current))
+            super().compile(signature)
+
+    kernel = Noted()
+    kernel._cache = SimpleNamespace(holds=lambda signature: seen.append(("cache", *current)) or True)
+    monkeypatch.setattr(kernel_library, "dispatcher", lambda *_: kernel)
+    kernel_library.compiled(kernel_library.edge_spec(), "cuda:1", Device())
+    assert seen == [("cache", "cuda:1"), ("compile", "cuda:1")]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
