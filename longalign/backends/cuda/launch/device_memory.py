@@ -67,15 +67,15 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += bands * strips * _STRIP
         total += config.prunes * (table_length(rows) + table_length(cols)) * 4
         total += PAIR_WORDS * 4 * len(job.excluded)
-        total += config.prunes * _line_bytes(job)
         total += (work_tables.JOB_FIELDS + 2 * work_tables.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
-    return total
+    return total + config.prunes * _line_bytes(jobs)
 
 
-def _line_bytes(job: SweepJob) -> int:
+def _line_bytes(jobs: Sequence[SweepJob]) -> int:
     """Bytes of the table of requested lines, and of the result of `kernels.computed_blocks`."""
-    longest = max(len(job.query), len(job.target))
-    return (len(job.rows) + len(job.cols)) * (8 * work_tables.LINE_FIELDS + 4 * _blocks(longest))
+    lines = sum(len(job.rows) + len(job.cols) for job in jobs)
+    longest = max(max(len(job.query), len(job.target)) for job in jobs)
+    return lines * (8 * work_tables.LINE_FIELDS + 4 * _blocks(longest))
 
 
 def _blocks(length: int) -> int:
