@@ -9,14 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.model.alignment import letters_of_runs
+from longalign.model.boundary import IntArray
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning.seeds import LowerBound
+from longalign.system.threads import in_threads
 
 Places = NDArray[np.int64]
 
 #: The most runs of an alignment beside which cells are estimated.
 _MOST_RUNS = 1 << 14
+
+#: Gains that a thread compares with the bound at a time.
+_PIECE = 1 << 22
 
 
 def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts_anywhere: bool) -> float:
@@ -52,11 +57,19 @@ def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts
     width += _last_true(lambda letters: reaches_bound(none, letters), cols - j)
     lengths = np.maximum(down, right)
     near = float((lengths[every] * width).sum()) * float(lengths.sum() / max(1, lengths[every].sum()))
-    first_rows, first_cols = (
-        np.count_nonzero(side.most >= pruning.bound) for side in (pruning.query, pruning.target)
-    )
-    before = float(first_rows) * float(first_cols) if starts_anywhere else 0.0
+    before = 0.0
+    if starts_anywhere:
+        first_rows, first_cols = (
+            _count_from(side.most, pruning.bound) for side in (pruning.query, pruning.target)
+        )
+        before = float(first_rows) * float(first_cols)
     return min(1.0, (near + before) / (rows * cols))
+
+
+def _count_from(gains: IntArray, bound: int) -> int:
+    """How many gains reach the bound."""
+    pieces = (gains[start : start + _PIECE] for start in range(0, len(gains), _PIECE))
+    return sum(in_threads(lambda piece: int(np.count_nonzero(piece >= bound)), pieces))
 
 
 def _last_true(holds: Callable[[Places], NDArray[np.bool_]], most: Places) -> Places:

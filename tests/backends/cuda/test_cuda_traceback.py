@@ -19,6 +19,7 @@ pytest.importorskip("numba_cuda")
 from longalign.backends.cuda.device import directions
 from longalign.backends.cuda.device.directions import COLUMN_AT, STRIP_WIDTH, WORDS_AT, words_of
 from longalign.backends.cuda.launch import traceback
+from longalign.backends.trace_table import shapes_of
 
 lengths = st.integers(1, 600)
 #: Rows, columns and detour.
@@ -34,7 +35,7 @@ def jobs(shapes):
 
 @given(shapes, st.integers(1, 1 << 20))
 def test_launches_hold_every_leaf_once_and_fit(shapes, room):
-    of_leaves = traceback._device_bytes(jobs(shapes))
+    of_leaves = traceback._device_bytes(shapes_of(jobs(shapes)))
     launches = list(traceback._launches(of_leaves, room))
     assert sorted(k for launch in launches for k in launch) == list(range(len(shapes)))
     sizes = [[of_leaves[k] for k in launch] for launch in launches]
@@ -91,7 +92,7 @@ def check_rows(rows, cols, detour):
 )
 def test_leaves_that_can_be_traced_take_little_memory(rows, cols, detour):
     assert traceback.can_trace(rows, cols, detour)
-    assert traceback._device_bytes(jobs([(rows, cols, detour)]))[0] < 1 << 25
+    assert traceback._device_bytes(shapes_of(jobs([(rows, cols, detour)])))[0] < 1 << 25
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -197,24 +197,20 @@ class Workspace:
         return self._block
 
 
-def in_launches(
-    order: Iterable[int], sizes: Sequence[tuple[int, ...]], room: tuple[int, ...]
-) -> Iterator[list[int]]:
+def in_launches(order: Sequence[int], sizes: NDArray[np.int64], room: tuple[int, ...]) -> Iterator[list[int]]:
     """Divide jobs, given by their numbers in `order`, into launches.
 
-    `sizes[k]` is the amount of each resource that job k takes, and `room` the amount that a launch has. A job
-    that takes more has a launch of its own.
+    `sizes`, of shape (jobs, resources), is the amount of each resource that each job takes, and `room` the
+    amount that a launch has. A job that takes more has a launch of its own.
     """
-    batch: list[int] = []
-    left = room
-    for k in order:
-        if batch and any(size > rest for size, rest in zip(sizes[k], left, strict=True)):
-            yield batch
-            batch, left = [], room
-        batch.append(k)
-        left = tuple(rest - size for size, rest in zip(sizes[k], left, strict=True))
-    if batch:
-        yield batch
+    taken = np.cumsum(sizes[np.array(order, np.intp)], axis=0)
+    start, before = 0, np.zeros(len(room), np.int64)
+    while start < len(order):
+        amounts = zip(taken.T, before, room, strict=True)
+        fitting = [np.searchsorted(amount, used + most, "right") for amount, used, most in amounts]
+        stop = max(start + 1, int(min(fitting)))
+        yield [*order[start:stop]]
+        start, before = stop, taken[stop - 1]
 
 
 class Arena:

@@ -60,7 +60,7 @@ def starts(
 
 def _launches(jobs: Sequence[Rectangle], room: int) -> Iterator[list[int]]:
     """The jobs of each launch. Jobs with many rows come first, so that the last warps have short strips."""
-    sizes = [(_device_bytes(job), job.cells) for job in jobs]
+    sizes = np.array([(_device_bytes(job), job.cells) for job in jobs], np.int64)
     order = sorted(range(len(jobs)), key=lambda k: len(jobs[k].query), reverse=True)
     return in_launches(order, sizes, (room, _LAUNCH_CELLS))
 

@@ -49,30 +49,33 @@ def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
 def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
     """The paths through all leaves, in order. `progress` is called after each launch."""
     paths: dict[int, Runs] = {}
-    sizes = _device_bytes(jobs)
+    shapes = trace_table.shapes_of(jobs)
+    sizes, cells = _device_bytes(shapes), shapes[:, 0] * shapes[:, 1]
     for batch in _launches(sizes, workspace.launch_room(_LAUNCH_BYTES)):
-        work = [jobs[k] for k in batch]
-        paths.update(zip(batch, _launch(work, sum(sizes[k] for k in batch), kernel, workspace), strict=True))
-        progress(sum(job.cells for job in work))
+        size, swept = int(sizes[batch].sum()), int(cells[batch].sum())
+        what = f"tracing {len(batch)} rectangle(s) of {swept:.3g} cells"
+        found = _launch([jobs[k] for k in batch], size, what, kernel, workspace)
+        paths.update(zip(batch, found, strict=True))
+        progress(swept)
     return [paths[k] for k in range(len(jobs))]
 
 
-def _launches(sizes: Sequence[int], room: int) -> Iterator[list[int]]:
+def _launches(sizes: NDArray[np.int64], room: int) -> Iterator[list[int]]:
     """The leaves of each launch, given the device bytes of each leaf.
 
     Large ones come first, so that the last warps have small ones.
     """
-    order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
-    return in_launches(order, [(size,) for size in sizes], (room,))
+    order: list[int] = np.argsort(-sizes, kind="stable").tolist()
+    return in_launches(order, sizes[:, np.newaxis], (room,))
 
 
-def _device_bytes(jobs: Sequence[TraceJob]) -> list[int]:
-    """The device bytes of each leaf."""
-    rows, cols, lowest, highest = trace_table.shapes_of(jobs).T
+def _device_bytes(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The device bytes of each leaf; `shapes` are those of `trace_table.shapes_of`."""
+    rows, cols, lowest, highest = shapes.T
     words = words_of(rows, cols, lowest, highest)
     fields = TABLE_FIELDS * 8 + FOUND_FIELDS * 4
-    sizes = fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
-    return [int(size) for size in sizes]
+    sizes: NDArray[np.int64] = fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
+    return sizes
 
 
 class _Buffers(Arena):
@@ -118,11 +121,10 @@ def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
     return words
 
 
-def _launch(jobs: Sequence[TraceJob], size: int, kernel: Any, workspace: Workspace) -> list[Runs]:
+def _launch(jobs: Sequence[TraceJob], size: int, what: str, kernel: Any, workspace: Workspace) -> list[Runs]:
     """The paths through the leaves of one launch, which take `size` bytes on the device."""
     matrices, _ = lay_out(job.scoring for job in jobs)
     needed = size + matrices.nbytes + ROUNDING
-    what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
     configured(kernel, len(jobs), LANES, workspace.stream)(*buffers.arguments)
     return buffers.paths()
