@@ -17,7 +17,7 @@ from longalign.model.mode import GLOBAL, LOCAL, MODES
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Problem
-from longalign.pruning import budget
+from longalign.pruning import budget, expected
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import gains
 from longalign.pruning.seeds import lower_bound
@@ -44,6 +44,13 @@ def share_of(query, target, scoring, mode):
 def test_it_is_a_share(pair, scoring, mode):
     share = share_of(*pair, scoring, mode)
     assert share is None or 0 <= share <= 1
+
+
+@given(related_pairs(300), st.sampled_from([*SCORINGS, NO_LOSS]), st.sampled_from([1, 7, 50]))
+def test_gains_are_counted_in_pieces(pair, scoring, piece):
+    whole = share_of(*pair, scoring, LOCAL)
+    with mock.patch.object(expected, "_PIECE", piece):
+        assert share_of(*pair, scoring, LOCAL) == whole
 
 
 def test_where_gaps_lose_nothing_all_cells_are_needed():
