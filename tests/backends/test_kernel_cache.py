@@ -201,7 +201,6 @@ def test_every_function_that_is_compiled_is_in_one_of_the_sources():
 
 
 def test_every_module_whose_functions_cuda_kernels_use_is_one_of_the_sources():
-    """By their imports, of which those from `base` are types."""
     used = set()
     for folder in ("device", "kernels"):
         for path in (PACKAGE / "backends/cuda" / folder).glob("*.py"):
@@ -211,7 +210,7 @@ def test_every_module_whose_functions_cuda_kernels_use_is_one_of_the_sources():
                     files = [module / f"{alias.name}.py" for alias in node.names]
                     used |= {file for file in files if file.exists()} or {module.with_suffix(".py")}
     assert PACKAGE / "model/pruning.py" in used
-    assert used - {*kernel_cache._sources("cuda")} == {PACKAGE / "backends/base.py"}
+    assert used <= {*kernel_cache._sources("cuda")}
 
 
 def test_the_same_text_in_another_folder_is_another_source(monkeypatch, tmp_path):
