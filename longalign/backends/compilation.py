@@ -88,8 +88,8 @@ def compiles_reported(emit: Emit) -> Iterator[None]:
 @contextmanager
 def waiting_for_compiler(device: str) -> Iterator[None]:
     """Within the block, the caller waits for kernels of `device` to be compiled."""
-    _waits.begin(device)
     try:
+        _waits.begin(device)  # which may raise what a listener raises
         yield
     finally:
         _waits.end(device)

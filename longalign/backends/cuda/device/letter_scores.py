@@ -17,9 +17,8 @@ A strategy (`LetterScores`) consists of these device functions:
 - `add_any` is `add` for all query letters, if `add` is exact for A, C, G and T only.
 
 **Bytes.** A target letter has four scores, against A, C, G and T, and none against an ambiguous query letter.
-No letter of the target has the code of an ambiguous query letter (see `Rectangle`).
-Such a query letter scores the lower of the scores against A and against C. This is its mismatch, because a
-target letter equals at most one of A and C.
+Such a query letter, which equals no target letter (see `Rectangle`), scores the lower of the scores against A
+and against C. This is its mismatch, because a target letter equals at most one of A and C.
 
 **Profile.** With a substitution matrix, a lane keeps no target letters. `fill` writes a profile of the strip
 (see `strip_profile`) to shared memory, and each row is read from the profile. No letter is ambiguous then.
