@@ -108,7 +108,8 @@ class CudaBackend:
         self._known: Hardware | None = None
         self._blocks: dict[tuple[KernelConfig, int], int] = {}
         self._share, self._streams = share, streams
-        self._parts: dict[tuple[int, bool], tuple[CudaBackend, ...]] = {}
+        #: The parts that were asked for last: their number, whether they stream, and the back ends.
+        self._parts: tuple[tuple[int, bool], tuple[CudaBackend, ...]] | None = None
         self._overrides = Overrides(numbers, columns, block_rows, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -128,12 +129,14 @@ class CudaBackend:
         count = min(most, self.max_boundary_cells() // max(1, cells))
         if count <= 1:
             return (self,)
-        if (count, streams) not in self._parts:
+        if self._parts is None or self._parts[0] != (count, streams):
             options = {"share": count, "streams": streams, **asdict(self._overrides)}
-            self._parts[count, streams] = tuple(
-                CudaBackend(self._device.index, **options) for _ in range(count)
-            )
-        return self._parts[count, streams]
+            self._parts = None  # other parts, and this back end, would hold memory that was counted as free
+            with self._current():
+                self._get_workspace().release_block()
+            backends = tuple(CudaBackend(self._device.index, **options) for _ in range(count))
+            self._parts = (count, streams), backends
+        return self._parts[1]
 
     def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         """See `longalign.backends.base.Backend`."""

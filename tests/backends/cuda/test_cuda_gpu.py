@@ -529,6 +529,18 @@ def test_a_device_that_is_not_there():
         CudaBackend(99)
 
 
+def test_parts_get_the_memory_that_the_whole_held():
+    backend = cuda_backend()
+    letters = np.random.default_rng(1).integers(0, 4, (2, 500), np.uint8)
+    backend.sweep([whole_matrix(*letters, DNA, True)])
+    assert backend._workspace._size > 0
+    two = backend.parts(2, 1 << 20, streams=True)
+    assert (len(two), backend._workspace._size) == (2, 0)
+    assert backend.parts(2, 1 << 20, streams=True) is two
+    assert len(backend.parts(3, 1 << 20, streams=True)) == 3
+    assert backend.parts(2, 1 << 20, streams=True) is not two
+
+
 def test_back_ends_that_share_a_gpu_load_a_kernel_at_once():
     from longalign.backends.cuda import kernel_library
 

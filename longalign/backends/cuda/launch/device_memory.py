@@ -174,6 +174,11 @@ class Workspace:
         """How long the last sweep kernel ran, in seconds."""
         return float(self.started.elapsed_time(self.finished)) / 1e3
 
+    def release_block(self) -> None:
+        """Free the block of device memory. Arrays in it must no longer be used."""
+        self._block, self._size = None, 0
+        cuda.current_context().memory_manager.deallocations.clear()
+
     def block(self, needed: int, what: str) -> Block:
         """The block of device memory, at least `needed` bytes, for `what` (words for the error message).
 
@@ -189,8 +194,7 @@ class Workspace:
                     f"the GPU has {free / 1e9:.2f} GB of free memory, but {what} takes "
                     f"{needed / 1e9:.2f} GB: use smaller tiles, a coarser lattice or the CPU"
                 )
-            self._block, self._size = None, 0
-            cuda.current_context().memory_manager.deallocations.clear()
+            self.release_block()
             size = min(free, needed + needed // _ROOM_TO_GROW)
             memory = cuda.device_array(size, np.uint8)
             self._block, self._size = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), size
