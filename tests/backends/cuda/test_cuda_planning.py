@@ -504,9 +504,11 @@ def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
     using = Resources([Gpu()], 64 << 30)
     cost = speed_model_of(Request(1, 1), using).cost(plan(Request(*size, "align", None), using))
     runs = json.loads((RESULTS / "phases_cuda.json").read_text())["runs"]
-    [phases] = [run["phases"] for run in runs if run["pair"] == pair]
-    assert 1 / 2 < cost.phase_1 / phases["score"] < 2
-    assert 1 / 2 < cost.path / (phases["stitch"] + phases["recompute"]) < 2
+    measured = [run["phases"] for run in runs if run["pair"] == pair]
+    assert measured
+    for phases in measured:
+        assert 1 / 2 < cost.phase_1 / phases["score"] < 2
+        assert 1 / 2 < cost.path / (phases["stitch"] + phases["recompute"]) < 2
 
 
 @pytest.mark.parametrize(
