@@ -1,15 +1,15 @@
 """Compare alignments of random related pairs with and without pruning: score, coordinates and CIGAR.
 
-    python experiments/pruned_pairs.py [--pairs 20000] [--longest 3000] [--seed 1] [--backend cpu]
-                                       [--out FILE]
+    python experiments/pruned_pairs.py [--pairs 20000] [--first 0] [--longest 3000] [--seed 1]
+                                       [--backend cpu] [--out FILE]
 
 Targets are copies of the query with changes at a rate of 0 to 20 %, of which parts may be cut out, repeated,
 inverted, moved, masked by N or lengthened. Modes, scorings and strands take turns. Matrices of this size are
 usually not pruned: here they are, if seeds find a bound with which the back end leaves out cells. Half of the
 matrices are cut into tiles of `TILE` letters a side. Half of those with tiles, and half of the others, are
-pruned as large ones are: gains are computed again with anchors, and where there are tiles, several places of
-the band are swept at once, below guessed rows. A difference is printed, with what repeats it, and the exit
-code is then 1.
+pruned as large ones are: gains are computed again with anchors, and with the limits of rows where those can
+be found; and where there are tiles, several places of the band are swept at once, below guessed rows. A
+difference is printed, with what repeats it, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -43,12 +43,20 @@ from longalign.backends.select import open_backends  # noqa: E402
 from longalign.events import BoundFound, Event, PhaseFinished  # noqa: E402
 from longalign.model.alphabet import Codes  # noqa: E402
 from longalign.model.mode import MODES  # noqa: E402
+from longalign.model.pruning import RowLimits  # noqa: E402
 from longalign.phases import guessed_lines, score  # noqa: E402
+from longalign.phases.problem import Problem  # noqa: E402
+from longalign.pruning import row_limits  # noqa: E402
+from longalign.pruning.gains import Gains  # noqa: E402
+from longalign.pruning.row_limits import Pieces  # noqa: E402
 from longalign.run import bounds  # noqa: E402
 from longalign.run.request import Request  # noqa: E402
 from longalign.testing.inputs import mutated  # noqa: E402
 
 TILE = 700
+
+#: The letters of the query for which the limit of a row is looked for, at least.
+UNIT = 200
 
 #: How far above a guessed row its sweep begins, besides half the width of the band (see `guessed_lines`).
 DISTANCE = 200
@@ -70,12 +78,13 @@ def main() -> int:
     bounds.LEAST_CELLS = 0
     counts: Counter[str] = Counter()
     started, report_due = time.perf_counter(), 0.0
-    for number in range(options.pairs):
+    last = options.first + options.pairs - 1
+    for number in range(options.first, last + 1):
         compare(number, options, counts)
         seconds = time.perf_counter() - started
-        if seconds >= report_due or number + 1 == options.pairs:
+        if seconds >= report_due or number == last:
             report_due = seconds + 30
-            print(f"{number + 1:,} pairs, {seconds:.0f} s: {dict(counts)}", flush=True)
+            print(f"{counts['pairs']:,} pairs, {seconds:.0f} s: {dict(counts)}", flush=True)
             how = {"backend": options.backend, "seed": options.seed, "longest": options.longest}
             save_report(options.out, **how, seconds=round(seconds, 1), **counts)
     return 1 if counts["differences"] else 0
@@ -84,6 +93,7 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     parser = script_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first pair")
     parser.add_argument("--longest", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backend", default="cpu")
@@ -119,8 +129,8 @@ def compare(number: int, options: argparse.Namespace, counts: Counter[str]) -> N
     counts["differences"] += differ
     if differ:
         print(
-            f"pair {number} of --seed {options.seed} --longest {options.longest}: {mode}, {scoring}, "
-            f"{strand}, tiles {has_tiles}, as large {as_large}: {_outcome(pruned)} with pruning, "
+            f"--pairs 1 --first {number} --seed {options.seed} --longest {options.longest}: "
+            f"{mode}, {scoring}, {strand}, tiles {has_tiles}, as large {as_large}: {_outcome(pruned)} with pruning, "
             f"{_outcome(whole)} without",
             flush=True,
         )
@@ -143,21 +153,30 @@ def _small_tiles(backend: str, wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def _pruned_as_large(backend: str, wanted: bool, counts: Counter[str]) -> Iterator[None]:
-    """Anchors and guesses are used, and counted. A CPU then sweeps several tiles at once, too."""
-    find_difference = score.difference
+    """Anchors, row limits and guesses are used, and counted. A CPU then sweeps several tiles at once, too."""
+    find_difference, find_gains, find_limits = score.difference, Problem.gains, Pieces.limits
 
     def difference(*arguments: Any) -> int | None:
         added = find_difference(*arguments)
         counts["wrong_guesses" if added is None else "right_guesses"] += 1
         return added
 
-    def always(*arguments: Any) -> bool:
-        counts["gains_with_anchors"] += 1
-        return True
+    def gains(problem: Problem, *findings: Any) -> Gains:
+        counts["gains_with_anchors"] += len(findings)
+        return find_gains(problem, *findings)
+
+    def limits(pieces: Pieces, _: float, *arguments: Any) -> RowLimits:
+        found = find_limits(pieces, float("inf"), *arguments)
+        counts["row_limits"] += len(found) > 0
+        return found
 
     with ExitStack() as patches:
         if wanted:
-            patches.enter_context(patch.object(bounds, "_needs_anchors", always))
+            patches.enter_context(patch.object(bounds._Closer, "_saves", lambda *_: True))
+            patches.enter_context(patch.object(bounds, "_MOST_FOR_LIMITS", 1.0))
+            patches.enter_context(patch.object(Problem, "gains", gains))
+            patches.enter_context(patch.object(Pieces, "limits", limits))
+            patches.enter_context(patch.object(row_limits, "_UNIT", UNIT))
             patches.enter_context(patch.object(score, "difference", difference))
             patches.enter_context(patch.object(guessed_lines, "_LONGEST_REPEAT", DISTANCE))
             patches.enter_context(patch.object(Request, "is_narrow", True))

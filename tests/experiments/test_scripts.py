@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,17 @@ def test_no_gpu_or_no_genome_for_it(tmp_path):
     data = ROOT / "tests" / "data"
     said = fails("start_states", "--genomes", data, "--backend", "no such", "--longest", 20_000)
     assert said == "longalign align ended with exit code 2"
+
+
+@pytest.mark.slow
+def test_random_pairs_are_pruned_in_every_way(tmp_path):
+    report = tmp_path / "x.json"
+    options = "--pairs", "60", "--first", "470", "--longest", "900", "--out", str(report)
+    subprocess.run([sys.executable, str(ROOT / "experiments" / "pruned_pairs.py"), *options], check=True)
+    found = json.loads(report.read_text())
+    assert (found["pairs"], found["differences"]) == (60, 0)
+    for kind in ("bounds_found", "with_cells_left_out", "gains_with_anchors", "row_limits", "right_guesses"):
+        assert found[kind] > 0
 
 
 @pytest.mark.parametrize(
