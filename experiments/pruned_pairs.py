@@ -130,8 +130,8 @@ def compare(number: int, options: argparse.Namespace, counts: Counter[str]) -> N
     if differ:
         print(
             f"--pairs 1 --first {number} --seed {options.seed} --longest {options.longest}: "
-            f"{mode}, {scoring}, {strand}, tiles {has_tiles}, as large {as_large}: {_outcome(pruned)} with pruning, "
-            f"{_outcome(whole)} without",
+            f"{mode}, {scoring}, {strand}, tiles {has_tiles}, as large {as_large}: "
+            f"{_outcome(pruned)} with pruning, {_outcome(whole)} without",
             flush=True,
         )
 
