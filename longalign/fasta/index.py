@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -66,12 +67,11 @@ def _leads_to(path: str, name: str) -> bool:
     """
     if first_bytes(path, len(GZIP_MAGIC)) == GZIP_MAGIC:
         return True
-    with Path(path + ".fai").open("rb") as index:
-        entries = (line.split() for line in index)
-        numbers = next((numbers for word, *numbers in entries if word == name.encode()), [])
-    if len(numbers) < 4:
+    entry = rb"^" + re.escape(name.encode()) + rb"[ \t]+" + rb"[ \t]+".join([rb"(\d+)"] * 4)
+    found = re.search(entry, Path(path + ".fai").read_bytes(), re.MULTILINE)
+    if found is None:
         return False
-    length, start, bases, width = map(int, numbers[:4])
+    length, start, bases, width = map(int, found.groups())
     lines, rest = divmod(length, bases) if bases else (0, 0)
     with Path(path).open("rb") as file:
         file.seek(max(0, start - LARGEST_HEADER))
