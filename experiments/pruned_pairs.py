@@ -85,7 +85,7 @@ def main() -> int:
         if seconds >= report_due or number == last:
             report_due = seconds + 30
             print(f"{counts['pairs']:,} pairs, {seconds:.0f} s: {dict(counts)}", flush=True)
-            how = {"backend": options.backend, "seed": options.seed, "longest": options.longest}
+            how = {name: getattr(options, name) for name in ("backend", "seed", "first", "longest")}
             save_report(options.out, **how, seconds=round(seconds, 1), **counts)
     return 1 if counts["differences"] else 0
 
