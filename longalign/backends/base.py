@@ -133,10 +133,9 @@ class SweepJob(Rectangle):
     def is_prunable(self) -> bool:
         """Whether a sweep may leave out blocks of cells.
 
-        What `cpu.skipping` and `cuda.planning.raised_range` prove of low values beside such blocks needs
-        finite true values of H on the edges. A path that enters in a gap state leaves cells unreachable
-        there, but only in rectangles with fewer rows or columns than `_LEAST_PRUNED_SIDE`
-        (`phases.meeting`).
+        The proofs in `cpu.skipping` and `cuda.planning.raised_range` need edges of a DP matrix on which H is
+        finite. Only rectangles with fewer rows or columns than `_LEAST_PRUNED_SIDE` may have edges on which
+        it is minus infinity: those that a path enters in a gap state (`phases.meeting`).
         """
         shortest = min(len(self.query), len(self.target))
         return self.pruning is not None and self.of_matrix and shortest >= _LEAST_PRUNED_SIDE

@@ -85,7 +85,7 @@ class _Piece:
     They gain at most `most`. Those that gain at least `expected` stay within the column boundaries `columns`,
     and begin in the first `width` of these. The columns are None if they are unknown or if there are no such
     paths. `surplus` is `expected` less what the bound by words leaves to paths far from the seeds. A piece
-    without any is not swept.
+    is swept only if its surplus is positive.
     """
 
     start: int

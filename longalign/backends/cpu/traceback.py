@@ -12,8 +12,8 @@ from longalign.backends.base import Progress, Runs, TraceJob, diagonals
 from longalign.backends.cpu.traceback_kernel import direction_bytes, leaf_tracer, make_scratch
 from longalign.system.threads import WorkerThreads
 
-#: Leaves of up to this many cells are traced. Directions take a byte a cell in a leaf of many rows, which
-#: should stay in a cache.
+#: Leaves of up to this many cells are traced whole. Their directions, about a byte a cell, should stay in a
+#: cache.
 _LEAF_CELLS = 1 << 20
 
 #: Cells of a batch of leaves: enough to hide the cost of a call, and few enough to report progress.

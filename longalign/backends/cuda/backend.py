@@ -313,7 +313,7 @@ class CudaBackend:
     def _fill_edges(
         self, work: worklist.WorkList, buffers: device_memory.DeviceBuffers, threads: int
     ) -> None:
-        """Have the device compute the edges that a formula describes, by blocks of so many threads."""
+        """Fill the linear edges on the device. A thread block has this many `threads`."""
         fill, grid = self._compiled(edge_spec()), grid_for(work.linear_edges, threads)
         configured(fill, grid, threads, self._get_workspace().stream)(*buffers.edges)
 
