@@ -66,13 +66,9 @@ def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
 
 @cache
 def _numbers(scoring: Scoring, entry: State) -> tuple[int | np.int32, ...]:
-    """The fields from MATCH to LEFT_STEP: the costs, and H on the edges, which are those of `entry_edges`.
-
-    After k >= 1 letters along an edge, H is the edge's first value minus k - 1 times its step.
-    """
-    top, left = entry_edges(entry, 2, 2, scoring)
-    lines = [int(value) for h in (top.h, left.h) for value in (h[1], h[1] - h[2])]
-    return (*PairCosts.of(scoring), int(top.h[0]), *lines)
+    """The fields from MATCH to LEFT_STEP: the costs, and the edges, which are those of `entry_edges`."""
+    top, left = entry_edges(entry, 1, 1, scoring)
+    return (*PairCosts.of(scoring), top.corner, top.first, top.step, left.first, left.step)
 
 
 def inputs_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes, IntArray]:

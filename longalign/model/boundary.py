@@ -96,6 +96,11 @@ class Boundary:
         return len(self.h) - 1
 
 
+def linear_h(corner: Any, first: Any, step: Any, index: Any) -> Any:
+    """H at an index of a `LinearEdge` with these fields. Kernels compile this function, too."""
+    return first - (index - 1) * step if index > 0 else corner
+
+
 @dataclass(frozen=True, eq=False)
 class LinearEdge:
     """An `Edge` known without a sweep: paths start on it, or have only one gap along it.
@@ -144,7 +149,8 @@ class LinearEdge:
 
     def value(self, index: int) -> int:
         """H at this index."""
-        return self.first - (index - 1) * self.step if index > 0 else self.corner
+        value: int = linear_h(self.corner, self.first, self.step, index)
+        return value
 
     def __len__(self) -> int:
         return self.length

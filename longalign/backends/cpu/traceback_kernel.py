@@ -31,7 +31,7 @@ from longalign.backends.cpu.lanes import maximum, subtract
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
 from longalign.model import recurrence
-from longalign.model.boundary import IntArray
+from longalign.model.boundary import IntArray, linear_h
 from longalign.model.scoring import NEG_INF
 
 #: Rows of a full band, and lanes of a group. Lanes are computed by groups, which are whole vectors.
@@ -101,6 +101,7 @@ def _first_column(first: int, cols: int, width: int, lowest: int) -> int:
 
 _cell: Any = inline_by_llvm(recurrence.make_cell(maximum, subtract, local=False))
 _direction: Any = inline_by_llvm(recurrence.direction)
+_linear_h: Any = inline_by_llvm(linear_h)
 
 
 @inline_by_llvm
@@ -141,7 +142,7 @@ def _advance_by_matrix(state: Any, letters: Any, matrix: Any, directions: Any, c
 @inline_by_numba
 def _opened_edge(leaf: Any, first: int, step: int, k: int) -> Any:
     """H - alpha - beta on an edge of the leaf, k letters from its corner."""
-    h = leaf[first] - (k - 1) * leaf[step] if k > 0 else leaf[trace_table.CORNER]
+    h = _linear_h(leaf[trace_table.CORNER], leaf[first], leaf[step], k)
     return _number(h - leaf[trace_table.OPENING])
 
 

@@ -108,8 +108,7 @@ class CudaBackend:
         self._known: Hardware | None = None
         self._blocks: dict[tuple[KernelConfig, int], int] = {}
         self._share, self._streams = share, streams
-        #: The parts that were asked for last: their number, whether they stream, and the back ends.
-        self._parts: tuple[tuple[int, bool], tuple[CudaBackend, ...]] | None = None
+        self._parts: tuple[CudaBackend, ...] = ()  # those that were asked for last
         self._overrides = Overrides(numbers, columns, block_rows, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -126,17 +125,17 @@ class CudaBackend:
 
     def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """As many as the device has memory for; see `longalign.backends.base.Backend`."""
-        count = min(most, self.max_boundary_cells() // max(1, cells))
-        if count <= 1:
-            return (self,)
-        if self._parts is None or self._parts[0] != (count, streams):
-            options = {"share": count, "streams": streams, **asdict(self._overrides)}
-            self._parts = None  # other parts, and this back end, would hold memory that was counted as free
-            with self._current():
+        with self._current():
+            free = self._get_workspace().free_bytes() + sum(part._held_bytes for part in self._parts)
+            count = min(most, device_memory.max_boundary_cells(free) // max(1, cells))
+            if count <= 1:
+                return (self,)
+            if len(self._parts) != count or self._parts[0]._streams != streams:
+                self._parts = ()  # their memory, and that of this back end, was counted as free
                 self._get_workspace().release_block()
-            backends = tuple(CudaBackend(self._device.index, **options) for _ in range(count))
-            self._parts = (count, streams), backends
-        return self._parts[1]
+                options = {"share": count, "streams": streams, **asdict(self._overrides)}
+                self._parts = tuple(CudaBackend(self._device.index, **options) for _ in range(count))
+        return self._parts
 
     def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         """See `longalign.backends.base.Backend`."""
@@ -323,6 +322,10 @@ class CudaBackend:
         """The blocks of the requested lines in which cells were computed, once the sweep has ended."""
         table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
         return ComputedBlocks(table, buffers.computed_blocks(find, table))
+
+    @property
+    def _held_bytes(self) -> int:
+        return self._workspace.block_bytes if self._workspace else 0
 
     def _get_workspace(self) -> device_memory.Workspace:
         if self._workspace is None:

@@ -529,13 +529,18 @@ def test_a_device_that_is_not_there():
         CudaBackend(99)
 
 
-def test_parts_get_the_memory_that_the_whole_held():
+def test_parts_get_the_memory_that_the_whole_and_earlier_parts_held():
     backend = cuda_backend()
     letters = np.random.default_rng(1).integers(0, 4, (2, 500), np.uint8)
-    backend.sweep([whole_matrix(*letters, DNA, True)])
-    assert backend._workspace._size > 0
+    job = whole_matrix(*letters, DNA, True)
+    backend.sweep([job])
+    assert backend._workspace.block_bytes > 0
     two = backend.parts(2, 1 << 20, streams=True)
-    assert (len(two), backend._workspace._size) == (2, 0)
+    assert (len(two), backend._workspace.block_bytes) == (2, 0)
+    for part in two:
+        part.sweep([job])
+    half = (backend.max_boundary_cells() + sum(part._held_bytes for part in two) // 32) // 2
+    assert backend.parts(2, half, streams=True) is two
     assert backend.parts(2, 1 << 20, streams=True) is two
     assert len(backend.parts(3, 1 << 20, streams=True)) == 3
     assert backend.parts(2, 1 << 20, streams=True) is not two

@@ -26,12 +26,12 @@ import numpy as np
 from longalign.backends import trace_table
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.number_formats import INT32
-from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_score
-from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_costs, pair_score
+from longalign.backends.cuda.device.sync import from_left
 from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda
-from longalign.backends.substitution_tables import PairCosts
 from longalign.model import recurrence
+from longalign.model.boundary import linear_h
 from longalign.model.scoring import NEG_INF
 
 #: Columns of a lane: their directions fill a word.
@@ -54,6 +54,7 @@ Filled = namedtuple("Filled", "words at rows height highest")
 
 _cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local=False))
 _direction: Any = cuda.jit(device=True)(recurrence.direction)
+_linear_h: Any = cuda.jit(device=True)(linear_h)
 
 
 def strip_rows(rows: Any, lowest: Any, highest: Any) -> Any:
@@ -98,18 +99,8 @@ def _opened_edge(table, leaf, first, step, k):
 
     `first` and `step` are the fields of the table that describe the edge.
     """
-    h = table[leaf, trace_table.CORNER]
-    if k > 0:
-        h = table[leaf, first] - (k - 1) * table[leaf, step]
+    h = _linear_h(table[leaf, trace_table.CORNER], table[leaf, first], table[leaf, step], k)
     return np.int32(h - table[leaf, trace_table.OPENING])
-
-
-@cuda.jit(device=True)
-def _read_costs(table, leaf):
-    return PairCosts(
-        np.int32(table[leaf, trace_table.MATCH]), np.int32(table[leaf, trace_table.MISMATCH]),
-        np.int32(table[leaf, trace_table.OPENING]), np.int32(table[leaf, trace_table.EXTEND]),
-    )  # fmt: skip
 
 
 @cuda.jit(device=True)
@@ -147,17 +138,11 @@ def _load_row(table, leaf, query, column, row, swept, in_first_strip):
 
 @cuda.jit(device=True)
 def _from_left(own, loaded, step, lane):
-    """The `Left` of a lane's next row: from lane - 1 (`own` there), or for the first lane from lane `step`,
-    which has loaded this row."""
-    opened = cuda.shfl_up_sync(ALL_LANES, own.opened, 1)
-    f = cuda.shfl_up_sync(ALL_LANES, own.f, 1)
-    letter = cuda.shfl_up_sync(ALL_LANES, own.letter, 1)
-    first_opened = cuda.shfl_sync(ALL_LANES, loaded.opened, step)
-    first_f = cuda.shfl_sync(ALL_LANES, loaded.f, step)
-    first_letter = cuda.shfl_sync(ALL_LANES, loaded.letter, step)
-    if lane == 0:
-        return Left(first_opened, first_f, first_letter)
-    return Left(opened, f, letter)
+    """The `Left` of a lane's next row. Lane `step` has loaded that of the first lane."""
+    return Left(
+        from_left(own.opened, loaded.opened, step, lane), from_left(own.f, loaded.f, step, lane),
+        from_left(own.letter, loaded.letter, step, lane),
+    )  # fmt: skip
 
 
 def make_fill(has_matrix: bool) -> Any:
@@ -186,7 +171,7 @@ def make_fill(has_matrix: bool) -> Any:
         e = cuda.local.array(COLUMNS, np.int32)
         letters = cuda.local.array(COLUMNS, np.int32)
         cols, filled = np.int32(table[leaf, trace_table.COLS]), filled_of(words, table, leaf)
-        costs, matrix = _read_costs(table, leaf), matrices
+        costs, matrix = pair_costs(table, leaf, trace_table.MATCH), matrices
         if has_matrix:
             matrix = cuda.shared.array(SCORES, np.int32)
             load_matrix(matrix, matrices, table[leaf, trace_table.MATRIX_AT], costs.opening, lane)

@@ -1,4 +1,4 @@
-"""The score of a letter pair plus alpha + beta, in the int32 kernels of traces and start states.
+"""Costs, and scores of letter pairs plus alpha + beta, in the int32 kernels of traces and start states.
 
 Letters are compared, or looked up in a substitution matrix. A thread block has a single warp, which copies
 the matrix to shared memory.
@@ -14,10 +14,19 @@ import numpy as np
 
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.numba_api import cuda
-from longalign.backends.substitution_tables import PITCH
+from longalign.backends.substitution_tables import PITCH, PairCosts
 
 #: The number of scores (int32) in a matrix.
 SCORES = PITCH * PITCH
+
+
+@cuda.jit(device=True)
+def pair_costs(table, row, match):
+    """The `PairCosts` in a row of a table, of which `match` is the first column."""
+    return PairCosts(
+        np.int32(table[row, match]), np.int32(table[row, match + 1]),
+        np.int32(table[row, match + 2]), np.int32(table[row, match + 3]),
+    )  # fmt: skip
 
 
 @cuda.jit(device=True)

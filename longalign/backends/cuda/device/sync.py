@@ -97,6 +97,13 @@ def take_ticket(tickets, lane):
 
 
 @cuda.jit(device=True)
+def from_left(own, loaded, step, lane):
+    """The value `own` of the lane to the left. The first lane gets the value `loaded` of lane `step`."""
+    beside, edge = cuda.shfl_up_sync(ALL_LANES, own, 1), cuda.shfl_sync(ALL_LANES, loaded, step)
+    return edge if lane == 0 else beside
+
+
+@cuda.jit(device=True)
 def highest_of_warp(value):
     """The highest value of all lanes, in every lane."""
     distance = LANES // 2

@@ -12,6 +12,7 @@ from numba import int64
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.work_tables import pack
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
+from longalign.model.boundary import linear_h
 from longalign.model.scoring import NEG_INF
 
 #: The types of the kernel's arguments, all C-contiguous arrays.
@@ -19,6 +20,8 @@ SIGNATURE = (int64[:, ::1], int64[::1], int64[::1])
 
 #: About how many values a thread fills in, and the most thread blocks of a launch along y.
 _VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
+
+_linear_h: Any = cuda.jit(device=True)(linear_h)
 
 
 def build_kernel() -> Any:
@@ -35,14 +38,16 @@ def build_kernel() -> Any:
         untagged = np.int32(0)
         for edge in range(cuda.blockIdx.y, edges.shape[0], cuda.gridDim.y):
             at, length = edges[edge, work_tables.EDGE_AT], edges[edge, work_tables.LENGTH]
-            first, step = edges[edge, work_tables.FIRST], edges[edge, work_tables.STEP]
+            corner, first = edges[edge, work_tables.CORNER], edges[edge, work_tables.FIRST]
+            step = edges[edge, work_tables.STEP]
             if edges[edge, work_tables.SIDE] == work_tables.TOP:
                 for k in range(begin, length + 1, step_x):
-                    h = first - (k - 1) * step if k > 0 else edges[edge, work_tables.CORNER]
-                    top[at + k] = pack(np.int32(h), np.int32(NEG_INF))
+                    h = np.int32(_linear_h(corner, first, step, k))
+                    top[at + k] = pack(h, np.int32(NEG_INF))
             else:
                 for k in range(begin, length, step_x):
-                    column[2 * (at + k)] = pack(np.int32(first - k * step), untagged)
+                    h = np.int32(_linear_h(corner, first, step, k + 1))
+                    column[2 * (at + k)] = pack(h, untagged)
                     column[2 * (at + k) + 1] = pack(np.int32(NEG_INF), untagged)
 
     return fill

@@ -24,11 +24,10 @@ from numba import int32, int64, uint8
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.excluded_pairs import StripPairs, columns_in_row_by_number, contains
 from longalign.backends.cuda.device.number_formats import INT32
-from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_score
-from longalign.backends.cuda.device.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
+from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_costs, pair_score
+from longalign.backends.cuda.device.sync import from_left, publish_rows, take_ticket, wait_for_rows
 from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
-from longalign.backends.substitution_tables import PairCosts
 from longalign.model import recurrence
 from longalign.model.boundary import start_code
 
@@ -74,14 +73,6 @@ def _nothing():
 
 
 @cuda.jit(device=True)
-def _read_costs(jobs, job):
-    return PairCosts(
-        np.int32(jobs[job, MATCH]), np.int32(jobs[job, MISMATCH]),
-        np.int32(jobs[job, OPENING]), np.int32(jobs[job, EXTEND]),
-    )  # fmt: skip
-
-
-@cuda.jit(device=True)
 def _load_columns(opened, e, letters, starts_h, starts_e, jobs, job, target, top, first):
     """Load the top edge of a lane's columns, which begin at `first`.
 
@@ -112,19 +103,13 @@ def _load_row(jobs, job, query, column, column_h, column_f, row, in_first_strip)
 
 @cuda.jit(device=True)
 def _from_left(own, loaded, step, lane):
-    """The `_Left` of a lane's next row: from lane - 1 (`own` there), or for the first lane from lane `step`,
-    which has loaded this row."""
-    up, first = cuda.shfl_up_sync, cuda.shfl_sync
-    beside = _Left(
-        up(ALL_LANES, own.opened, 1), up(ALL_LANES, own.f, 1), up(ALL_LANES, own.letter, 1),
-        up(ALL_LANES, own.start_h, 1), up(ALL_LANES, own.start_f, 1),
+    """The `_Left` of a lane's next row. Lane `step` has loaded that of the first lane."""
+    return _Left(
+        from_left(own.opened, loaded.opened, step, lane), from_left(own.f, loaded.f, step, lane),
+        from_left(own.letter, loaded.letter, step, lane),
+        from_left(own.start_h, loaded.start_h, step, lane),
+        from_left(own.start_f, loaded.start_f, step, lane),
     )  # fmt: skip
-    edge = _Left(
-        first(ALL_LANES, loaded.opened, step), first(ALL_LANES, loaded.f, step),
-        first(ALL_LANES, loaded.letter, step),
-        first(ALL_LANES, loaded.start_h, step), first(ALL_LANES, loaded.start_f, step),
-    )  # fmt: skip
-    return edge if lane == 0 else beside
 
 
 def _make_advance(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> Any:
@@ -179,7 +164,8 @@ def _make_sweep(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> 
         starts_h = cuda.local.array(COLUMNS, int64)
         starts_e = cuda.local.array(COLUMNS, int64)
         job, left_strip = strips[ticket, JOB], strips[ticket, LEFT]
-        rows, cols, costs = np.int32(jobs[job, ROWS]), np.int32(jobs[job, COLS]), _read_costs(jobs, job)
+        rows, cols = np.int32(jobs[job, ROWS]), np.int32(jobs[job, COLS])
+        costs = pair_costs(jobs, job, MATCH)
         first = np.int32(strips[ticket, FIRST_COLUMN] + lane * COLUMNS)
         width = min(np.int32(COLUMNS), max(np.int32(0), np.int32(cols - first)))
         top_at, column_at = jobs[job, TOP_AT], jobs[job, COLUMN_AT]

@@ -126,7 +126,8 @@ class Workspace:
         self.pinned_one = cuda.pinned_array(1, np.int32)
         self.pinned_one[0] = 1
         self._block: Block | None = None
-        self._size = 0
+        #: The size of the block of device memory.
+        self.block_bytes = 0
         self._staging: Any = None
         self._staged = max(_LEAST_STAGED, _STAGED // share)
         self.uploads, self.downloads, self._inputs = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
@@ -164,7 +165,7 @@ class Workspace:
         """Device bytes that a launch may use in the current context, including those of the block."""
         context = cuda.current_context()
         context.memory_manager.deallocations.clear()  # Numba frees memory late
-        return int(max(0, context.get_memory_info().free + self._size - _RESERVE))
+        return int(max(0, context.get_memory_info().free + self.block_bytes - _RESERVE))
 
     def launch_room(self, most: int) -> int:
         """Device bytes that one of several launches may take: `most`, but no more than half of those free."""
@@ -176,7 +177,7 @@ class Workspace:
 
     def release_block(self) -> None:
         """Free the block of device memory. Arrays in it must no longer be used."""
-        self._block, self._size = None, 0
+        self._block, self.block_bytes = None, 0
         cuda.current_context().memory_manager.deallocations.clear()
 
     def block(self, needed: int, what: str) -> Block:
@@ -187,7 +188,7 @@ class Workspace:
         """
         for stream in (self.stream, self.side_stream):
             stream.synchronize()
-        if self._block is None or needed > self._size:
+        if self._block is None or needed > self.block_bytes:
             free = self.free_bytes()
             if needed > free:
                 raise BackendError(
@@ -197,7 +198,7 @@ class Workspace:
             self.release_block()
             size = min(free, needed + needed // _ROOM_TO_GROW)
             memory = cuda.device_array(size, np.uint8)
-            self._block, self._size = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), size
+            self._block, self.block_bytes = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), size
         return self._block
 
 
