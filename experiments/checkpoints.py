@@ -7,7 +7,8 @@
 Scores the beginnings of two genomes without pruning. `--tiles` are numbers of rows and columns of tiles, or
 "default" for those that a run has. The cuts take turns, so that a load on the machine slows all of them.
 Reported are the least wall time and the least processor time of each, and, where all tiles are as wide as the
-matrix, what a tile adds to the processor time (`tile_overhead` of the CPU back end).
+matrix, what a tile adds to the processor time between the cuts with the fewest and the most tiles
+(`tile_overhead` of the CPU back end).
 """
 
 from __future__ import annotations
@@ -96,10 +97,10 @@ def main() -> int:
         shape = "x".join(map(str, run["tiles"]))
         print(f"{shape} tiles: {min(run['wall']):.2f} s, processors {min(run['processor']):.2f} s")
     overhead = None
-    if all(cols == 1 for _, cols in (run["tiles"] for run in runs)):
-        first, last = runs[0], runs[-1]
-        added = min(last["processor"]) - min(first["processor"])
-        overhead = added / max(1, last["tiles"][0] - first["tiles"][0])
+    fewest, most = (choose(runs, key=lambda run: run["tiles"]) for choose in (min, max))
+    more = most["tiles"][0] - fewest["tiles"][0]
+    if more and all(run["tiles"][1] == 1 for run in runs):
+        overhead = (min(most["processor"]) - min(fewest["processor"])) / more
         print(f"a tile takes {1000 * overhead:.0f} ms of a processor besides its sweep")
     save_report(
         options.out, backend=backend.describe(), pair=options.pair, letters=[one.length for one in pair],

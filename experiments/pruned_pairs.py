@@ -129,7 +129,8 @@ def compare(number: int, options: argparse.Namespace, counts: Counter[str]) -> N
     counts["differences"] += differ
     if differ:
         print(
-            f"--pairs 1 --first {number} --seed {options.seed} --longest {options.longest}: "
+            f"--pairs 1 --first {number} --seed {options.seed} --longest {options.longest} "
+            f"--backend {options.backend}: "
             f"{mode}, {scoring}, {strand}, tiles {has_tiles}, as large {as_large}: "
             f"{_outcome(pruned)} with pruning, {_outcome(whole)} without",
             flush=True,

@@ -33,7 +33,7 @@ from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
-from longalign.store.layout import OWN_NAMES, first_store, is_store, store_of_other_strand
+from longalign.store.layout import OWN_NAMES, first_store
 from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import is_pair_name
 from longalign.system.rationals import Number, spell
@@ -48,8 +48,6 @@ def run_pair(
     """Align one pair, or score it, as the options of the command say."""
     with reporting(options) as emit:
         store = Path(options.store) if options.store else None
-        if store is not None:
-            _refuse_one_of_both(store)
         spec = spec_of(command, options, scoring, query, target, store)
         outcome = pipeline.run(spec, resources_of(options, spec), emit, note=_noting(options))
     write_outcome(outcome, options.output, options.json, options)
@@ -90,7 +88,6 @@ def resume_pair(options: Namespace) -> int:
     """Continue the run of one pair."""
     store = Path(options.store)
     manifest = DirectoryStore.attach(first_store(store)).manifest
-    _refuse_one_of_both(store)
     if options.format is not None and manifest.command == "score":
         raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
     output = manifest.output if options.output is None else options.output
@@ -105,20 +102,6 @@ def resume_pair(options: Namespace) -> int:
         outcome = pipeline.resume(store, using, emit)
     write_outcome(outcome, output, summary, options)
     return 0
-
-
-def _refuse_one_of_both(store: Path) -> None:
-    """Raise UsageError for the store of one strand of a run over both.
-
-    Both stores of such a run note the same output files. A run over one strand would overwrite them with the
-    result of that strand, or note others.
-    """
-    if not is_store(store) or (other := store_of_other_strand(store)) is None:
-        return
-    ours, theirs = (DirectoryStore.attach(path).manifest for path in (store, other))
-    shared = {ours.output, ours.summary} & {theirs.output, theirs.summary}
-    if shared - {STDOUT, None}:
-        raise UsageError(f"{store}: the store of one strand of a run over both: resume {other.parent}")
 
 
 def _noted_format(manifest: Manifest, store: Path) -> str | None:

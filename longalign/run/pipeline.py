@@ -49,6 +49,7 @@ from longalign.store.layout import (
     is_store,
     make_strand_folders,
     refuse_taken,
+    store_of_other_strand,
 )
 from longalign.store.manifest import SequenceRecord
 from longalign.store.write_behind import WriteBehind
@@ -125,8 +126,9 @@ def resume(store_path: Path, resources: Resources, emit: Emit = ignore) -> Outco
 
     Raises StoreError, naming the field, if a sequence file has changed since. A sequence that cannot be
     read again (it came from a pipe, or its file is gone) is taken from the store. A damaged copy there
-    is made again from what can be read.
+    is made again from what can be read. Raises UsageError for the store of one strand of a run over both.
     """
+    _refuse_one_of_both(store_path)
     with ExitStack() as stack:
         first = stack.enter_context(DirectoryStore.open(first_store(store_path)))
         query, target = _read_again(first, "query", emit), _read_again(first, "target", emit)
@@ -202,10 +204,15 @@ def _first_store(
     note: Note,
     recorder: Recorder,
 ) -> DirectoryStore:
-    """The store of the first strand, opened or made. Raises OtherRun if `path` is of other strands."""
+    """The store of the first strand, opened or made.
+
+    Raises OtherRun if `path` is of other strands, and UsageError if it is one of the stores of both.
+    """
     first = spec.sides[0]
     assert first.store is not None
     if is_store(first.store):
+        if spec.strand != "both":
+            _refuse_one_of_both(path)
         return DirectoryStore.open(first.store)
     if spec.strand != "both" and holds_both_strands(path):
         raise OtherRun(f"{path}: the store belongs to another run: it is of both strands, not of one")
@@ -217,6 +224,21 @@ def _first_store(
         make_strand_folders(path)
     manifest = first.manifest(grid, known)
     return DirectoryStore.create(first.store, note(manifest), first.query, first.target)
+
+
+def _refuse_one_of_both(path: Path) -> None:
+    """Raise UsageError for the store of one strand of a run over both.
+
+    Both stores of such a run note the same output files. A run over one strand would overwrite them with the
+    result of that strand, or note others. Both are also pruned with the bound of the better strand, which no
+    alignment on the other one may reach.
+    """
+    if not is_store(path) or (other := store_of_other_strand(path)) is None:
+        return
+    ours, theirs = (DirectoryStore.attach(store).manifest for store in (path, other))
+    outputs = ({ours.output, ours.summary} & {theirs.output, theirs.summary}) - {"-", None}
+    if outputs or (ours.pruned_with is not None and ours.pruned_with == theirs.pruned_with):
+        raise UsageError(f"{path}: the store of one strand of a run over both: resume {other.parent}")
 
 
 def _accepted(

@@ -6,11 +6,10 @@ import os
 import threading
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from longalign.backends import compile_processes, kernel_cache
+from longalign.backends import compile_processes
 from longalign.backends.base import Kernel
 from longalign.backends.compilation import (
     compile_or_load,
@@ -32,16 +31,9 @@ from longalign.events import CompileFinished, CompileStarted
 from longalign.model.scoring import Scoring
 from longalign.testing.reference import ReferenceBackend
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 DNA = Scoring()
-
-
-@pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path) -> Path:
-    """The folder of the kernel cache during a test. It does not exist yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    kernel_cache.cache_directory.cache_clear()
-    yield tmp_path / "cache"
-    kernel_cache.cache_directory.cache_clear()
 
 
 def add_one(key: str = "one") -> None:

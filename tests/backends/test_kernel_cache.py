@@ -21,16 +21,9 @@ from numba.core.dispatcher import Dispatcher
 from longalign.backends import kernel_cache
 from longalign.backends.cpu.jit import compile_entry
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 PACKAGE = Path(kernel_cache.__file__).parents[1]
-
-
-@pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path) -> Path:
-    """The folder of the kernel cache during a test. It does not exist yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    kernel_cache.cache_directory.cache_clear()
-    yield tmp_path / "cache"
-    kernel_cache.cache_directory.cache_clear()
 
 
 def files(folder: Path) -> dict[Path, int]:

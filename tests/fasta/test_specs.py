@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inputs import DATA
+from reading import error
 
 from longalign.errors import InputError
 from longalign.fasta import read_sequence
@@ -39,15 +40,6 @@ def write(tmp_path: Path) -> Write:
 
 def text(sequence: Sequence) -> str:
     return sequence.letters.tobytes().decode()
-
-
-def error(spec: object) -> str:
-    """The message of reading `spec`, which must fail in one line."""
-    with pytest.raises(InputError) as caught:
-        read_sequence(str(spec))
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 def bgzip(path: Path) -> Path:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import error
 from twobit import two_bit
 
-from longalign.errors import InputError
 from longalign.fasta import read_sequence
 
 RECORDS = {"one": "ACGTNNNNacgtnnnnACG", "empty": "", "two": "NNNNN", "chr:1-2": "acgT" * 251 + "N"}
@@ -33,14 +33,6 @@ def test_as_from_fasta(
             assert ours.letters.tobytes() == plain.letters.tobytes()
             for field in ("name", "offset", "record_length", "sha256"):
                 assert getattr(ours, field) == getattr(plain, field)
-
-
-def error(spec: object) -> str:
-    with pytest.raises(InputError) as caught:
-        read_sequence(str(spec))
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 def test_choosing(tmp_path: Path) -> None:

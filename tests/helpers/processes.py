@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,19 @@ def folder(tmp_path, monkeypatch):
     Path("q.fa").write_text(f">query first\n{QUERY}\n")
     Path("t.fa").write_text(f">target\n{TARGET}\n")
     return tmp_path
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Run the block without the rights of root, who may write anywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def longalign(

@@ -46,8 +46,9 @@ from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, MemoryStore, Piece
 from longalign.store.base import FoundPath, NextBest
 from longalign.store.manifest import Command, StartStates
-from longalign.testing.inputs import pairs, scorings
+from longalign.testing.inputs import SCORINGS, any_scorings, pairs, scorings
 from longalign.testing.reference import ReferenceBackend, matrices, walk_back
+from longalign.testing.traces import FREE_GAPS, TIES
 
 
 class SmallTiles:
@@ -290,6 +291,11 @@ geometries = st.builds(
     leaf=st.integers(1, 100),
     group=st.sampled_from([1, 2000, 256 << 20]),
 )
+
+
+def tying_scorings(rows: int, cols: int) -> st.SearchStrategy[Scoring]:
+    """Scorings for a matrix of this size, of which many give several alignments the same score."""
+    return st.one_of(st.sampled_from([TIES, FREE_GAPS, *SCORINGS]), any_scorings(rows, cols))
 
 
 @st.composite

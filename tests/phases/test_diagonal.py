@@ -6,18 +6,12 @@ import re
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from runs import pair_score, problems, swept_lattice, walked
+from runs import pair_score, problems, swept_lattice, tying_scorings, walked
 
 from longalign.model.boundary import State, Waypoint
 from longalign.phases.diagonal import is_straight, straight_back
 from longalign.phases.problem import Segment
-from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import matrices
-from longalign.testing.traces import FREE_GAPS, TIES
-
-
-def tying_scorings(rows, cols):
-    return st.one_of(st.sampled_from([TIES, FREE_GAPS, *SCORINGS]), any_scorings(rows, cols))
 
 
 def pairs_at_the_end(cigar):

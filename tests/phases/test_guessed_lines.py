@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import CPU, Geometry, Pair, SmallTiles, found_path, geometries, problems, using, walked
+from runs import (
+    CPU,
+    Geometry,
+    Pair,
+    SmallTiles,
+    found_path,
+    geometries,
+    problems,
+    tying_scorings,
+    using,
+    walked,
+)
 
 from longalign.backends.cpu import CpuBackend
 from longalign.model.boundary import BestCell, Boundary
@@ -20,9 +31,8 @@ from longalign.phases import guessed_lines, score
 from longalign.phases.guessed_lines import GuessedLine, ShiftedEdge, difference, guessed_line
 from longalign.phases.problem import Problem
 from longalign.run import pipeline, slabs
-from longalign.testing.inputs import SCORINGS, any_scorings, mutated
+from longalign.testing.inputs import mutated
 from longalign.testing.reference import ReferenceBackend, matrices
-from longalign.testing.traces import FREE_GAPS, TIES
 
 BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
 PLAIN = Scoring(5, -4, 3, 2)
@@ -34,10 +44,6 @@ def tiny():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(CpuBackend, "least_pruned", 1)
         yield
-
-
-def scorings(rows, cols):
-    return st.one_of(st.sampled_from([TIES, FREE_GAPS, *SCORINGS]), any_scorings(rows, cols))
 
 
 def best_path_of(pair, truth):
@@ -83,7 +89,7 @@ def cells_inside(pair):
 
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
-@given(st.data(), problems(scorings=scorings), geometries, st.sampled_from([0, 0, 1, 5, 1000]))
+@given(st.data(), problems(scorings=tying_scorings), geometries, st.sampled_from([0, 0, 1, 5, 1000]))
 def test_no_guess_changes_the_result(backend, data, pair, geometry, below):
     truth = pair.truth()
     too_high = data.draw(st.integers(-2, 8), "how much milestones are too high")

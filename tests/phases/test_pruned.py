@@ -23,6 +23,7 @@ from runs import (
     found_path,
     geometries,
     problems,
+    tying_scorings,
     using,
     walked,
 )
@@ -55,9 +56,7 @@ from longalign.run.engines import shared_store
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.files import temporary_name
 from longalign.testing.gains import anchors_of, steps, true_limits
-from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.traces import FREE_GAPS, TIES
 
 
 class SweepsAll(CpuBackend):
@@ -73,10 +72,6 @@ class SweepsAll(CpuBackend):
 
 
 BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU, "sweeps all": SweepsAll(2)}
-
-
-def tying_scorings(rows, cols):
-    return st.one_of(st.sampled_from([TIES, FREE_GAPS, *SCORINGS]), any_scorings(rows, cols))
 
 
 @pytest.fixture(autouse=True, scope="module")

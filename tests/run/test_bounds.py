@@ -8,11 +8,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from runs import Pair, SmallTiles, found_path, using
+from runs import Pair, SmallTiles, found_path, result, using
 
 from longalign.backends.base import DeviceFacts
 from longalign.backends.cpu import CpuBackend
-from longalign.errors import BackendError
+from longalign.errors import BackendError, UsageError
 from longalign.events import BoundFound, ignore
 from longalign.model.alignment import Op
 from longalign.model.scoring import Scoring
@@ -234,3 +234,19 @@ def test_row_limits_leave_out_more_cells_and_change_nothing_else(mode, tmp_path)
     for outcome in outcomes:
         assert outcome.end == plain.end
         assert found_path(outcome) == found_path(plain)
+
+
+@pytest.mark.parametrize("strand", ["plus", "minus"])
+def test_the_store_of_one_strand_of_a_pruned_run_over_both_is_not_used_alone(pair, strand, tmp_path):
+    """On the other strand than the better one, no alignment scores as much as the bound."""
+    tiles = using(SmallTiles((6_000, 6_000), CpuBackend(2), leaf=1 << 20))
+    spec = replace(pair.spec(tmp_path), strand="both")
+    with mock.patch.multiple(bounds, LEAST_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
+        whole = pipeline.run(spec, tiles)
+    assert whole.best.strand == "plus"
+    refused = pytest.raises(UsageError, match=f"{strand}: the store of one strand of a run over both: resume")
+    with refused:
+        pipeline.resume(tmp_path / strand, tiles)
+    with refused:
+        pipeline.run(replace(pair.spec(tmp_path / strand), strand=strand), tiles)
+    assert result(pipeline.resume(tmp_path, tiles)) == result(whole)

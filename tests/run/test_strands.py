@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from runs import (
     using,
 )
 
-from longalign.errors import StoreError, UsageError
+from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Advanced, Emit, Event, PhaseFinished, PhaseStarted, ignore
 from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
@@ -46,7 +47,7 @@ from longalign.run.trace_cell import trace_cell
 from longalign.store import DirectoryStore
 
 dna = st.text("ACGTACGTNRYKVB", max_size=40)
-runs_of_small_tiles = st.sampled_from(["lazy", "eager"])
+start_state_kinds = st.sampled_from(["lazy", "eager"])
 
 
 @st.composite
@@ -88,7 +89,7 @@ def expect_same_but_reversed(found: Outcome, forward: Outcome) -> None:
 
 
 @share_of_examples(0.7)
-@given(pairs_on_strands(), geometries, runs_of_small_tiles, st.booleans())
+@given(pairs_on_strands(), geometries, start_state_kinds, st.booleans())
 def test_minus_is_plus_on_the_reverse_complement(
     tmp_path_factory: pytest.TempPathFactory, pair: Pair, geometry: Geometry, start_states: str, stored: bool
 ) -> None:
@@ -108,7 +109,7 @@ def test_minus_is_plus_on_the_reverse_complement(
 
 
 @share_of_examples(0.7)
-@given(pairs_on_strands(), geometries, runs_of_small_tiles, st.booleans())
+@given(pairs_on_strands(), geometries, start_state_kinds, st.booleans())
 def test_both_is_the_better_strand_and_plus_of_equals(
     tmp_path_factory: pytest.TempPathFactory, pair: Pair, geometry: Geometry, start_states: str, stored: bool
 ) -> None:
@@ -131,25 +132,32 @@ def test_both_is_the_better_strand_and_plus_of_equals(
         shutil.rmtree(store.parent)
 
 
+#: No local alignment ends in the last two.
+ENDS_TRACED = [(40, 41), (len(REPEATED.query), 3), (1, 2)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [LOCAL, GLOBAL])
 def test_a_cell_of_the_minus_strand_is_traced(tmp_path: Path, mode: str) -> None:
-    pair = replace(REPEATED, mode=mode)
+    pair = by_hand(replace(REPEATED, mode=mode))
+    refused = []
     with small_geometry():
         pipeline.run(on_strand(pair, "both", tmp_path / "both", start_states="eager"), using())
         pipeline.run(by_hand(pair).spec(tmp_path / "hand", start_states="eager"), using())
-        for end in ((40, 41), (len(pair.query), 3), (1, 1)):
+        for end in ENDS_TRACED:
             try:
                 forward = trace_cell(tmp_path / "hand", end, using())
-            except Exception as error:
-                with pytest.raises(type(error)):
+            except InputError as error:
+                with pytest.raises(InputError, match=re.escape(str(error))):
                     trace_cell(tmp_path / "both/minus", end, using())
+                refused.append(end)
                 continue
             found = trace_cell(tmp_path / "both/minus", end, using())
             one, other = found.alignment, forward.alignment
             assert (one.cigar, one.score, one.strand) == (other.cigar, other.score, "minus")
             start, end = (one.query.offset + place for place in (one.query_start, one.query_end))
             assert (start, end) == (len(pair.query) - other.query_end, len(pair.query) - other.query_start)
+    assert refused == (ENDS_TRACED[1:] if mode == LOCAL else [])
     with pytest.raises(StoreError, match="holds a store for each strand: name one"):
         trace_cell(tmp_path / "both", (1, 1), using())
 
@@ -202,10 +210,11 @@ def test_a_plan_counts_both_strands(tmp_path: Path) -> None:
     assert both.cell_bytes == 2 * one.cell_bytes
     of_one, of_both = (fixed_bytes(1000, using().backends, True, spec.strands) for spec in (one, both))
     assert of_both > of_one
-    grids = [plan(request, using()) for request in (one, both)]
-    budget = int(grids[0].stored_cells * one.cell_bytes)
-    with pytest.raises(UsageError, match="budget"), small_geometry():
-        plan(both, replace(using(), store_budget=budget // 8))
+    edges = plan(one, using()).stored_cells  # of a single tile: no budget makes them fewer
+    resources = replace(using(), store_budget=edges * one.cell_bytes)
+    plan(one, resources)
+    with pytest.raises(UsageError, match="budget"):
+        plan(both, resources)
 
 
 # --- stopped and gone on with

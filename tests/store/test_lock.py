@@ -11,12 +11,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import unprivileged
 from runs import PAIR, SmallTiles, small_geometry, using
 
 from longalign.cli.inspect import inspect
@@ -333,19 +333,6 @@ def test_a_directory_with_a_pipe_in_it_is_no_place_for_a_store(tmp_path, name):
 # --- where nothing can be written
 
 
-@contextmanager
-def as_another_user() -> Iterator[None]:
-    """Root may write anywhere."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 @pytest.fixture
 def read_only() -> Iterator[Path]:
     """A finished store that nobody may write to; `tmp_path` hides from other users."""
@@ -377,27 +364,27 @@ def test_a_finished_store_that_cannot_be_written_to_is_resumed_for_output(read_o
         (read_only / "lock").unlink()
         read_only.chmod(0o555)
     before = sorted(read_only.rglob("*"))
-    with as_another_user():
+    with unprivileged():
         assert resume(read_only) == []
     assert sorted(read_only.rglob("*")) == before
 
 
 def test_what_would_have_to_be_written_to_a_read_only_store_is_one_line(read_only):
     (read_only / "pieces" / "p000000.h5").unlink()
-    with as_another_user(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
+    with unprivileged(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
         resume(read_only)
 
 
 def test_a_damaged_tile_of_a_read_only_store_is_one_line(read_only):
     (read_only / "tiles" / "r00000c00000.h5").write_bytes(b"rubbish")
     (read_only / "tiles" / "r00000c00000.h5").chmod(0o444)
-    with as_another_user(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
+    with unprivileged(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
         resume(read_only)
 
 
 def test_the_same_command_again_goes_on_where_it_cannot_be_noted(read_only):
     events: list[Event] = []
-    with as_another_user(), small_geometry():
+    with unprivileged(), small_geometry():
         outcome = pipeline.run(
             PAIR.spec(read_only),
             using(SmallTiles((17, 17))),
@@ -415,9 +402,9 @@ def test_the_same_command_again_goes_on_where_it_cannot_be_noted(read_only):
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes two users")
 def test_many_may_read_a_read_only_store_but_not_while_a_run_writes(read_only):
     in_use = pytest.raises(StoreError, match="the store is in use by")
-    with DirectoryStore.open(read_only), as_another_user(), in_use:
+    with DirectoryStore.open(read_only), unprivileged(), in_use:
         DirectoryStore.open(read_only)
-    with as_another_user(), DirectoryStore.open(read_only), DirectoryStore.open(read_only) as second:
+    with unprivileged(), DirectoryStore.open(read_only), DirectoryStore.open(read_only) as second:
         assert not second.is_writable
         os.seteuid(0)
         with pytest.raises(StoreError, match="the store is in use by"):

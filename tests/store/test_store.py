@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import pytest
 from forgeries import write_manifest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import unprivileged
 from runs import NEXT_BEST, PAIR, Pair, SmallTiles, problems, small_geometry, using
 
 from longalign.backends.cpu.line_differences import line_differences
@@ -726,19 +727,6 @@ def test_a_file_cannot_be_a_store(tmp_path):
         DirectoryStore.open(tmp_path / "s")
 
 
-@contextmanager
-def without_rights() -> Iterator[None]:
-    """Run the block as an unprivileged user: root may write anywhere."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 @pytest.fixture
 def read_only() -> Iterator[Path]:
     """A directory that all users may read; `tmp_path` is readable for its owner only."""
@@ -751,7 +739,7 @@ def test_a_read_only_directory_is_one_line(read_only):
     new_store(read_only / "s").close()
     (read_only / "s").chmod(0o555)
     read_only.chmod(0o555)
-    with without_rights():
+    with unprivileged():
         with pytest.raises(StoreError, match="Permission denied"):
             new_store(read_only / "t")
         with DirectoryStore.open(read_only / "s") as store:
@@ -764,7 +752,7 @@ def test_a_read_only_directory_is_one_line(read_only):
 
 def test_a_directory_that_may_not_be_looked_into_is_one_line(read_only):
     read_only.chmod(0o000)
-    with without_rights(), pytest.raises(StoreError, match="Permission denied"):
+    with unprivileged(), pytest.raises(StoreError, match="Permission denied"):
         PAIR.run(store=read_only / "s")
 
 
@@ -1166,15 +1154,6 @@ def test_a_tile_stored_again_is_not_taken_for_the_old_one(tmp_path, monkeypatch)
             record, lines = tile_record(np.random.default_rng(seed), tile)
             store.put_tile(tile, record)
             assert same(store.get_tile(tile).rows.part(8, 0, 12), lines["rows"][0].part(0, 12))
-
-
-def test_a_tile_that_this_process_has_written_is_read_without_hdf5(tmp_path, monkeypatch):
-    with new_store(tmp_path / "s") as store:
-        tile = GRID.tile(1, 0)
-        record, lines = tile_record(np.random.default_rng(0), tile)
-        store.put_tile(tile, record)
-        monkeypatch.setattr("longalign.store.file_reader.open_hdf5", None)
-        assert same(store.get_tile(tile).rows.part(8, 0, 12), lines["rows"][0].part(0, 12))
 
 
 def test_a_tile_is_read_again_without_hdf5_and_leaves_no_file_open(tmp_path, monkeypatch):

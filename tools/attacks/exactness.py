@@ -113,7 +113,7 @@ class Exactness(Attack):
         if min(len(pair.query), len(pair.target)) > 0 and pair.longest <= _LARGEST_SMALL_TILES:
             self._small_tiles(question, rng)
             checked += 1
-        return min(checked, 1)
+        return checked
 
     def _plain(self, question: Question, rng: random.Random) -> int:
         """Call `align` or `score` as users do; return the number of results that were checked."""
