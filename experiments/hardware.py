@@ -7,11 +7,11 @@ import os
 import platform
 import subprocess
 import threading
-from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from longalign.system.processor_name import processor_name
 from longalign.system.threads import processors
 
 _PACKAGES = ("longalign", "numpy", "numba", "llvmlite", "numba-cuda", "h5py", "parasail", "biopython")
@@ -23,7 +23,7 @@ def describe_machine() -> dict[str, object]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         # LONGALIGN_COMMIT names the commit of a copy that lacks the history of its checkout.
         "commit": os.environ.get("LONGALIGN_COMMIT") or _commit(Path(__file__).parent),
-        "cpu": _cpu(),
+        "cpu": processor_name(),
         "processors": processors(),
         "gpu": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
         "python": platform.python_version(),
@@ -79,15 +79,6 @@ def _commit(experiments: Path) -> str | None:
     commit = _output(*git, "describe", "--always", "--exclude=*")
     changed = _output(*git, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!results")
     return f"{commit}-dirty" if commit and changed else commit
-
-
-def _cpu() -> str:
-    """The processor's name; Python's own answer is empty or just the architecture on Linux."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _version(name: str) -> str | None:

@@ -4,12 +4,14 @@
 
 Writes DIR/simulated_target.fa.gz, whose length is --letters, and DIR/simulated_query.fa.gz. The same seed and
 the same version of NumPy give the same letters. The letters of the target are random, 41 % of them G or C. It
-also has tandem repeats, with units of 2 to 60 letters (2 % of the letters), and runs of N (1 %). The query is
-a copy of the target with
+also has tandem repeats, with units of 2 to 60 letters (2 % of the letters). The query is a copy of the target
+with
 
 - substitutions of 1.3 % of the letters;
 - an insertion or a deletion at one letter in 1,500. The probability of a length L falls as L^-1.7, up to
   50,000 letters, so that a few long ones hold most of the letters. What is inserted is random.
+
+Last, 1 % of the letters of each sequence become runs of N, at places that are independent in the two.
 
 Rates: The Chimpanzee Sequencing and Analysis Consortium, Nature 437:69-87 (2005). Lengths of indels:
 R. A. Cartwright, Mol. Biol. Evol. 26:473-480 (2009).

@@ -314,8 +314,8 @@ def resume(
 ) -> Alignment | BestCell | list[Alignment]:
     """Continue the run of a store, on any back end.
 
-    Returns what the call that made the store would have returned: an alignment, the end cell of a score, or,
-    if more than one alignment or a least score were asked for, a list like that of `best_alignments`.
+    Returns an alignment, the end cell of a score, or, if more than one alignment or a least score were asked
+    for, a list like that of `best_alignments`.
 
     Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed;
     InputError if a sequence file cannot be read; UsageError if there is too little memory or disk;

@@ -702,6 +702,15 @@ _RUN = (
         ("tests/run/test_parts.py::test_the_tiles_at_once_fit_in_device_memory_beside_phases_2_and_3",),
     ),
     Fault(
+        "the store of one strand of a pruned run over both used alone",
+        "longalign/run/pipeline.py",
+        "if outputs or (ours.pruned_with is not None and ours.pruned_with == theirs.pruned_with):",
+        "if outputs:",
+        (
+            "tests/run/test_bounds.py::test_the_store_of_one_strand_of_a_pruned_run_over_both_is_not_used_alone",
+        ),
+    ),
+    Fault(
         "tiles swept one after the other although planned for two at a time",
         "longalign/run/pipeline.py",
         "return LocalEngine(lattice, backends)",

@@ -33,7 +33,7 @@ from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
-from longalign.store.layout import OWN_NAMES, first_store
+from longalign.store.layout import MANIFEST_NAME, OWN_NAMES, first_store
 from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import is_pair_name
 from longalign.system.rationals import Number, spell
@@ -109,7 +109,7 @@ def _noted_format(manifest: Manifest, store: Path) -> str | None:
     noted = manifest.output_format
     if noted is not None and noted not in format_names():
         raise StoreError(
-            f"{first_store(store) / 'manifest.json'}: damaged: output_format: no format is called "
+            f"{first_store(store) / MANIFEST_NAME}: damaged: output_format: no format is called "
             f"{shown(noted)}"
         )
     return noted

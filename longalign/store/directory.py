@@ -68,10 +68,12 @@ from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import (
     LEFT_OUT_NAME,
+    MANIFEST_NAME,
     NEXT_BEST_NAME,
     PATH_NAME,
     ROW_LIMITS_NAME,
     SEEDS_NAME,
+    SEQUENCES_NAME,
     TILE_NAME,
     holds_both_strands,
     make_folders,
@@ -141,7 +143,7 @@ class DirectoryStore:
             store.put_sequences(query, target)
             known = manifest.pruned_with
             store._put_findings(known.findings.get(query.strand, NO_FINDINGS) if known else NO_FINDINGS)
-            manifest.write(path / "manifest.json", store._check_writing)
+            manifest.write(path / MANIFEST_NAME, store._check_writing)
         return store
 
     @classmethod
@@ -150,7 +152,7 @@ class DirectoryStore:
 
         If it cannot be written, it is opened for reading, and every write raises StoreError.
         """
-        manifest = Manifest.read(path / "manifest.json")
+        manifest = Manifest.read(path / MANIFEST_NAME)
         with naming_place(path):
             store = cls(path, manifest, Lock(path))
         with store._closed_on_failure():
@@ -172,7 +174,7 @@ class DirectoryStore:
                 f"{path}: holds a store for each strand: name one, "
                 f"{strand_folder(path, 'plus')} or {strand_folder(path, 'minus')}"
             )
-        store = cls(path, Manifest.read(path / "manifest.json"), None)
+        store = cls(path, Manifest.read(path / MANIFEST_NAME), None)
         if mark is not None and not (path / mark).exists():
             raise StoreError(f"{path}: another directory than the one of this name where the run started")
         return store
@@ -236,7 +238,7 @@ class DirectoryStore:
 
     def put_sequences(self, query: Sequence, target: Sequence) -> None:
         """Store the letters of the two sequences, as they stand in their records."""
-        with self._new(self.path / "sequences.h5") as file:
+        with self._new(self.path / SEQUENCES_NAME) as file:
             for name, sequence in (("query", query), ("target", target)):
                 write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
 
@@ -246,7 +248,7 @@ class DirectoryStore:
 
     def sequence(self, name: Literal["query", "target"]) -> Sequence:
         """The query, on the strand of the run, or the target as stored. Raises DamagedFile."""
-        path = self.path / "sequences.h5"
+        path = self.path / SEQUENCES_NAME
         record: SequenceRecord = getattr(self.manifest, name)
         table = schema.letters_table(record)
         letters = self._reader.read(path, lambda file: schema.read(file, name, table), DamagedFile)
@@ -459,7 +461,7 @@ class DirectoryStore:
     def note_request(self, asked: Manifest) -> None:
         """Replace the manifest by `asked`, which differs in what is requested only; `resume` repeats that."""
         if asked != self.manifest:
-            asked.write(self.path / "manifest.json", self._check_writing)
+            asked.write(self.path / MANIFEST_NAME, self._check_writing)
             self.manifest = asked
 
     @contextmanager

@@ -20,6 +20,8 @@ from longalign.errors import OtherRun, StoreError
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.store.files import final_name, kind_of
 
+#: The names of the manifest, and of the copies of the sequences.
+MANIFEST_NAME, SEQUENCES_NAME = "manifest.json", "sequences.h5"
 #: The name of the list of tiles that a pruned run has left out.
 LEFT_OUT_NAME = "left_out.h5"
 #: The name of the anchors of the alignment that seeds have found, with which a pruned run leaves out cells.
@@ -30,11 +32,19 @@ ROW_LIMITS_NAME = "row_limits.h5"
 PATH_NAME, NEXT_BEST_NAME = "path.h5", "next_best.h5"
 _FOLDERS = ("tiles", "pieces")
 #: Names in a store whose creation was interrupted.
-_BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5", SEEDS_NAME, ROW_LIMITS_NAME}
-#: Names in a complete store, and in the directory of the stores of both strands.
-OWN_NAMES = frozenset(
-    {*_BEGINNINGS, "manifest.json", LEFT_OUT_NAME, PATH_NAME, NEXT_BEST_NAME, *STRANDS_OF["both"]}
+_BEGINNINGS = {"lock", *_FOLDERS, SEQUENCES_NAME, SEEDS_NAME, ROW_LIMITS_NAME}
+#: Names of files in a store that are written under a temporary name first, but for those in its folders.
+_WRITTEN = (
+    MANIFEST_NAME,
+    SEQUENCES_NAME,
+    SEEDS_NAME,
+    ROW_LIMITS_NAME,
+    LEFT_OUT_NAME,
+    PATH_NAME,
+    NEXT_BEST_NAME,
 )
+#: Names in a complete store, and in the directory of the stores of both strands.
+OWN_NAMES = frozenset({*_BEGINNINGS, *_WRITTEN, *STRANDS_OF["both"]})
 #: The name of the list of pairs in a directory of many stores.
 LIST_NAME = "pairs.json"
 
@@ -43,9 +53,7 @@ TILE_NAME = re.compile(r"r(\d{5}|[1-9]\d{5,})c(\d{5}|[1-9]\d{5,})\.h5", re.ASCII
 
 #: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {
-    ".": re.compile(
-        r"|manifest\.json|sequences\.h5|seeds\.h5|row_limits\.h5|left_out\.h5|path\.h5|next_best\.h5"
-    ),
+    ".": re.compile("|".join(["", *map(re.escape, _WRITTEN)])),
     "tiles": TILE_NAME,
     "pieces": re.compile(r"p\d{6,}\.h5"),
 }
@@ -84,7 +92,7 @@ def store_of_other_strand(path: Path) -> Path | None:
 
 def is_store(path: Path) -> bool:
     """Whether there is a store of one strand at `path`."""
-    return os.path.exists(path / "manifest.json")  # noqa: PTH110 - Path.exists raises EACCES
+    return os.path.exists(path / MANIFEST_NAME)  # noqa: PTH110 - Path.exists raises EACCES
 
 
 def first_store(path: Path) -> Path:

@@ -24,7 +24,7 @@ from longalign.errors import InputError, StoreError
 from longalign.model.json_fields import Fields, shown
 from longalign.model.scoring import Scoring
 from longalign.store.files import final_name, no_check
-from longalign.store.layout import LIST_NAME, is_store, naming_place
+from longalign.store.layout import LIST_NAME, MANIFEST_NAME, is_store, naming_place
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command
 from longalign.store.sealed_json import SealedJson
@@ -145,7 +145,7 @@ def _refuse_foreign(folder: Path) -> None:
     if _has_list(folder):
         return
     for name in sorted(entry.name for entry in os.scandir(folder)):
-        if name == "manifest.json":
+        if name == MANIFEST_NAME:
             raise StoreError(f"{folder}: is the store of a single pair")
         if name != "lock" and final_name(name) != LIST_NAME and not is_pair_name(name):
             raise StoreError(f"{folder}: neither empty nor a directory of many stores: it holds {name}")

@@ -54,6 +54,7 @@ def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
 FINDINGS = Findings(np.array([[0, 20, 0, 20], [20, 30, 21, 31]]), np.array([[0, 1000], [16, 500]]))
 #: The files of a pruned store that hold them.
 FINDINGS_FILES = {"seeds.h5", "row_limits.h5"}
+PRUNED_FILES = {*FINDINGS_FILES, "left_out.h5"}
 
 
 class Stores(dict[tuple[str, str], Path]):
@@ -289,6 +290,7 @@ FILES = [
     "seeds.h5",
     "row_limits.h5",
     "next_best.h5",
+    "left_out.h5",
 ]
 
 
@@ -306,16 +308,20 @@ def read_file(store: DirectoryStore, name: str) -> None:
             raise damages[0]
     elif name == "next_best.h5":
         store.get_next_best()
+    elif name == "left_out.h5":
+        store.get_left_out()
     else:
         store.sequences()
 
 
 def store_with(stores: Stores, name: str, starts: str = "lazy") -> Path:
     """One that has a file of this name."""
-    path = stores["local", "pruned" if name in FINDINGS_FILES else starts]
-    if name == "next_best.h5" and not (path / name).exists():
-        with DirectoryStore.open(path) as store:
+    path = stores["local", "pruned" if name in PRUNED_FILES else starts]
+    with DirectoryStore.open(path) as store:
+        if name == "next_best.h5":
             store.put_next_best(NEXT_BEST)
+        elif name == "left_out.h5":
+            store.put_left_out([(0, 2), (2, 0)])
     return path
 
 
@@ -356,6 +362,7 @@ def test_appended_bytes_are_noticed(stores, tmp_path, name, more):
         ("seeds.h5", "row"),
         ("row_limits.h5", "most"),
         ("next_best.h5", "runs"),
+        ("left_out.h5", "col"),
     ],
 )
 def test_a_dataset_that_is_another_thing_is_damage_and_named(stores, tmp_path, how, name, dataset):
@@ -448,6 +455,8 @@ def forge_numbers(path: Path, name: str, change: Any) -> None:
         ("next_best.h5", "runs", lambda values: values + 1, "runs is not the number of runs"),
         ("next_best.h5", "j", lambda values: values[:-1].copy(), "i, j, value, runs have different lengths"),
         ("next_best.h5", "lengths", lambda values: values * 0, "lengths has a number outside 1 to "),
+        ("left_out.h5", "row", lambda values: values + 1, "row has a number outside 0 to 2"),
+        ("left_out.h5", "col", lambda values: values[1:].copy(), "row, col have different lengths"),
         (FILES[0], "rows/index", lambda values: values + 1, "rows/index names other lines than the tile"),
         (FILES[0], "col_starts/states", lambda values: values + 3, "col_starts/states has a number outside"),
     ],

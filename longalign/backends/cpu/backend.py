@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 import threading
 import time
@@ -12,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import product
 from math import isqrt
-from pathlib import Path
 from typing import NamedTuple
 
 import llvmlite
@@ -61,6 +59,7 @@ from longalign.backends.cpu.workspace import (
 from longalign.errors import BackendError
 from longalign.model.geometry import shared_tile_shape
 from longalign.model.scoring import Scoring
+from longalign.system.processor_name import processor_name
 from longalign.system.threads import processors
 
 #: Cells that a thread sweeps before it returns to Python to report progress: about a hundredth of a second.
@@ -241,7 +240,7 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`."""
         return {
             "name": self.name,
-            "hardware": _processor(),
+            "hardware": processor_name(),
             "threads": str(self.threads),
             "compiled for": str(numba.config.CPU_NAME or binding.get_host_cpu_name()),
             "numba": numba.__version__,
@@ -386,12 +385,3 @@ def _refuse_aborted(work: WorkList) -> None:
 
 def _report_nothing() -> None:
     """The report of a helper thread: only the calling thread reports progress."""
-
-
-def _processor() -> str:
-    """The name of the processor. On Linux `platform.processor` is empty or names only the architecture."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
