@@ -138,7 +138,8 @@ def follow(query: str, target: str, start: tuple[int, int], cigar: str, scoring:
 
 
 def _same(a: str, b: str, scoring: Scoring) -> bool:
+    """Whether two letters are the same. Ambiguous ones are not: those of DNA, and X of proteins."""
     if scoring.matrix is not None:
-        return a == b
+        return a == b != "X"
     a, b = a.replace("U", "T"), b.replace("U", "T")
     return a == b and a in "ACGT"
