@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Sequence as Items
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, get_args
 from longalign.backends.base import Backend, FactsAbout
 from longalign.backends.select import open_backends
 from longalign.errors import BackendError, InputError, UsageError
-from longalign.events import Emit, ignore
+from longalign.events import Emit, PairFinished, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.alphabet import Alphabet
 from longalign.model.boundary import BestCell
@@ -36,7 +36,7 @@ from longalign.store.manifest import Command, Prune, StartStates
 from longalign.store.pair_stores import PairStores
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
-from longalign.system.rationals import Number, as_number
+from longalign.system.rationals import Number, as_number, spell
 
 if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
@@ -389,12 +389,13 @@ def _run_many(
     specs: Iterator[RunSpec], store: str | PathLike[str] | None, using: Resources, emit: Emit
 ) -> Iterator[Outcome]:
     """Run all pairs, each in a store of its own if there is a directory for them."""
-    if store is None:
-        yield from pipeline.run_all(specs, using, emit)
-        return
-    with PairStores.open(_folder(store)) as stores:
-        stored = (replace(spec, store=stores.store(number)) for number, spec in enumerate(specs))
-        yield from pipeline.run_all(stored, using, emit)
+    with ExitStack() as stack:
+        if store is not None:
+            stores = stack.enter_context(PairStores.open(_folder(store)))
+            specs = (replace(spec, store=stores.store(number)) for number, spec in enumerate(specs))
+        for outcome in pipeline.run_all(specs, using, emit):
+            emit(PairFinished(outcome.spec.query.name, outcome.spec.target.name, spell(outcome.score)))
+            yield outcome
 
 
 def _query_and_target(pair: object) -> tuple[Text, Text]:

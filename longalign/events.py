@@ -44,7 +44,7 @@ class TileFinished:
     Of its `cells`, `left_out` were not computed: no path of interest visits them, or, where next best
     alignments are looked for, their values are known from the alignment before. `best` is the highest score
     of a cell in which an alignment may end, scaled (`Scoring.scale`), or 0: also in modes where alignments
-    end in the last row or column.
+    end in the last row or column. In a pruned run, 0 also stands for a score below the bound.
     """
 
     row: int
@@ -102,7 +102,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class PairsStarted:
-    """The first of many pairs begins. From now on, a phase belongs to one of them, or to several at once."""
+    """The first of many pairs begins. From now on, a phase belongs to one of them, or to several at once.
+
+    Only the command line reports it: the functions of `longalign.api` do not know how many pairs will come.
+    """
 
     pairs: int
 

@@ -11,10 +11,12 @@ import pytest
 
 import longalign
 from longalign.cli.inspect import inspect
+from longalign.errors import StoreError
 from longalign.events import (
     Advanced,
     CompileFinished,
     CompileStarted,
+    PairFinished,
     PhaseFinished,
     PhaseStarted,
     TileFinished,
@@ -366,10 +368,15 @@ def test_many_pairs_go_on_in_their_stores(tmp_path):
     found = longalign.align_many(pairs, backend="cpu", store=store, emit=events.append)
     assert [one.cigar for one in found] == expected
     assert len(swept(events)) == 2
+    finished = [event for event in events if isinstance(event, PairFinished)]
+    assert [(event.query, event.target) for event in finished] == [("query", "target")] * 3
+    assert [event.score for event in finished] == [str(longalign.score(*pair).score) for pair in pairs]
     found = longalign.align_many(pairs, backend="cpu", store=store, emit=again.append)
     assert [one.cigar for one in found] == expected
     assert not swept(again)
     assert longalign.resume(store / "000001", backend="cpu").cigar == expected[1]
+    with pytest.raises(StoreError, match="many: not a store: it holds stores of many pairs, but no list"):
+        longalign.resume(store, backend="cpu")
 
 
 def test_many_scores_go_on_in_their_stores(tmp_path):

@@ -34,11 +34,12 @@ from longalign.pruning import seeds
 from longalign.run.bounds import find_bound
 from longalign.run.cost_model import Budget, Cost, format_seconds, format_share
 from longalign.run.outcome import Recorder
-from longalign.run.planner import plan, speed_model_of, store_budgets
+from longalign.run.planner import check_letters, plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.run.three_phases import lattice_of, problems_of
 from longalign.store import MemoryStore
+from longalign.store.layout import first_store, is_store, refuse_taken
 from longalign.system.sizes import format_size, round_size
 from longalign.system.threads import processors
 
@@ -138,6 +139,8 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
     mode, scoring = choose_mode(options.mode, options.free), scoring_of(options)
     query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
     store = Path(options.store) if options.store else None
+    if store is not None and not is_store(first_store(store)):
+        refuse_taken(store, options.strand)
     spec = RunSpec(query, target, scoring, mode, store=store, strand=options.strand)
     memory = default_memory() if options.mem is None else options.mem
     return {
@@ -148,10 +151,11 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
 def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     [backend] = using.backends
     problems = problems_of(spec)
-    with progress("auto", sys.stderr, quiet=False) as show:
-        known = find_bound(spec, problems, backend, [backend], Recorder(show))
-    request = Request.of(spec, known=known)
     try:
+        check_letters(Request.of(spec), using)
+        with progress("auto", sys.stderr, quiet=False) as show:
+            known = find_bound(spec, problems, backend, [backend], Recorder(show))
+        request = Request.of(spec, known=known)
         grid, budgets = plan(request, using), store_budgets(request, using)
     except UsageError as refused:
         return {"refused": str(refused)}

@@ -35,6 +35,7 @@ from longalign.cli.statistics import print_statistics
 from longalign.errors import InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
+from longalign.fasta.source import shown_name
 from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import resolve_format
@@ -276,7 +277,7 @@ class _Pairs:
             raise InputError(f"{self._place(pair)}{reason}")
 
     def _place(self, pair: NamedPair) -> str:
-        return f"{self.options.pairs}: line {pair.line}: " if pair.line else ""
+        return f"{shown_name(self.options.pairs)}: line {pair.line}: " if pair.line else ""
 
     def _tell_left_out(self) -> None:
         """Say why pairs are left out, once for each record at fault, up to the next pair at work."""

@@ -19,5 +19,5 @@ def run_verify(options: Namespace) -> int:
         print(result, file=file)
     if not result.ok:
         count = len(result.problems)
-        raise InputError(f"{options.paf}: {count} false claim{'s' * (count != 1)}")
+        raise InputError(f"{result.paf}: {count} false claim{'s' * (count != 1)}")
     return 0

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from longalign.errors import InputError
-from longalign.fasta.source import STDIN, DamagedGzip, open_chunks
+from longalign.fasta.source import DamagedGzip, open_chunks, shown_name
 
 _HEADER = ["query", "target"]
 
@@ -33,7 +33,7 @@ def read_pairs(path: str) -> list[NamedPair]:
     Raises InputError, one line that names the file and the line, if it cannot be read, if a line has not two
     columns, or if there is no pair.
     """
-    shown = "stdin" if path == STDIN else path
+    shown = shown_name(path)
     try:
         with open_chunks(path) as chunks:
             text = _joined(chunks).decode("utf-8-sig")

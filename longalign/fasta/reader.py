@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from longalign.errors import InputError
 from longalign.fasta.index import has_fresh_index, read_indexed
 from longalign.fasta.selection import Choice, Record, choose, readings
-from longalign.fasta.source import STDIN, DamagedGzip, open_chunks
+from longalign.fasta.source import DamagedGzip, open_chunks, shown_name
 from longalign.fasta.stream import NO_LINE_ENDS, parse
 from longalign.fasta.twobit import is_two_bit, read_two_bit, two_bit_names
 
@@ -84,7 +84,7 @@ def _naming(path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{'stdin' if path == STDIN else path}: {error}") from error
+        raise InputError(f"{shown_name(path)}: {error}") from error
 
 
 def _read_streamed(path: str, choices: list[Choice]) -> Record:

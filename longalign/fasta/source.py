@@ -25,6 +25,11 @@ _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 _CHUNK = 1 << 16
 
 
+def shown_name(path: str) -> str:
+    """A file's name in messages."""
+    return "stdin" if path == STDIN else path
+
+
 class DamagedGzip(Exception):
     """Gzip data are truncated or damaged; the text says which.
 

@@ -34,7 +34,15 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8: some editors write it at the sta
 _WHITESPACE = b" \t\r\n\v\f"
 _CONTINUED = b"\n>0\n "  # with a space, as what follows may be the middle of a line
 _SHOWN = 12  # letters of a line that is not FASTA
-_COMPRESSED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # beside gzip, which is read
+_TWO_BIT = "2bit is read from plain files only, neither compressed nor from a pipe"
+#: What files of other formats begin with, and what to say about them.
+_OTHER_FORMATS = {
+    b"BZh": "compressed with bzip2: unpack it first",
+    b"\xfd7zXZ": "compressed with xz: unpack it first",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd: unpack it first",
+    b"\x1a\x41\x27\x43": _TWO_BIT,
+    b"\x43\x27\x41\x1a": _TWO_BIT,
+}
 #: Bytes: what is longer is no header, and would fill memory.
 LARGEST_HEADER = 1 << 20
 #: What to say about a header that holds carriage returns, which ended lines long ago.
@@ -125,9 +133,9 @@ def _from_first_header(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise InputError("empty file" if chunk is None else "no FASTA record")
     if indent or not chunk.startswith(b">", len(white)):
         text = (indent + chunk[len(white) :]).splitlines()[0]
-        for magic, program in _COMPRESSED.items():
+        for magic, complaint in _OTHER_FORMATS.items():
             if text.startswith(magic):
-                raise InputError(f"compressed with {program}: unpack it first")
+                raise InputError(complaint)
         raise InputError(f"not FASTA: line {line} begins with {repr(text[:_SHOWN])[1:]}, not with '>'")
     yield chunk
     yield from chunks

@@ -29,7 +29,7 @@ whole record, on its forward strand, like those of the PAF output.
                 gap_letters, identity}: `gaps` counts runs, `identity` is matches per column, 0..1
     statistics  null where `alignment` is; else an object with the fields of
                 `longalign.model.statistics.Statistics` but the significance
-    significance  {bit_score, e_value, lambda, k, h, gapped}, the fields of
+    significance  {bit_score, e_value, lambda, k, h, gapped, score_step}, the fields of
                 `longalign.model.karlin_altschul`; {unknown} where these are not known: a sentence that says
                 why; or null if no local score is positive
     next_best   [{score, the fields of `alignment`, statistics, significance}] of the next best alignments,
@@ -213,4 +213,5 @@ def _significance(found: Significance | str) -> dict[str, object]:
         "k": parameters.k,
         "h": parameters.h,
         "gapped": parameters.gapped,
+        "score_step": parameters.score_step,
     }

@@ -27,6 +27,7 @@ from longalign.errors import InputError
 from longalign.fasta import STDIN, read_sequence
 from longalign.fasta.index import has_fresh_index
 from longalign.fasta.reader import RecordFile
+from longalign.fasta.source import shown_name
 from longalign.fasta.specs import sequence_of
 from longalign.formats.paf import (
     NO_MAPPING_QUALITY,
@@ -114,7 +115,7 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     """
     queries = _Records(query)
     targets = queries if target == query else _Records(target)
-    result = Verification(paf)
+    result = Verification(shown_name(paf))
     for record in read_paf(paf):
         meaning = record.meaning(scoring) if "tg" in record.tags else None
         by = scoring if meaning is None else meaning.scoring

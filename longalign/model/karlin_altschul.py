@@ -46,6 +46,7 @@ Distribution = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 NOT_LOCAL = "only local alignments have a bit score and an E-value"
 NOT_THE_BEST = "a bit score and an E-value are for the best alignment, not for one with a given end"
+NOTHING_ALIGNED = "no local alignment has a positive score"
 UNKNOWN = "bit score and E-value are not known for this scoring"
 
 
@@ -94,6 +95,8 @@ def significance(
     """
     if not (mode.starts_anywhere and mode.ends_anywhere):
         return NOT_LOCAL
+    if score <= 0:
+        return NOTHING_ALIGNED
     parameters = parameters_of(scoring)
     if parameters is None:
         return UNKNOWN

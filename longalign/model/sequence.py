@@ -98,9 +98,10 @@ class Sequence:
                 f"{substitute} while they were read: read the sequence with scoring.alphabet"
             )
         if alphabet.masked != self.alphabet.masked:
+            were = "were masked" if self.alphabet.masked else "were not masked"
             raise InputError(
-                f"{_place(self.source, self.name)}: lower-case letters can be masked only while they are "
-                "read: read the sequence with scoring.alphabet"
+                f"{_place(self.source, self.name)}: lower-case letters {were} while they were read: "
+                "read the sequence with scoring.alphabet"
             )
         letters = _checked(self.source, self.name, self.letters, self.offset, alphabet)
         return replace(self, letters=letters, alphabet=alphabet)

@@ -56,7 +56,7 @@ def find_bound(
         return None
     if not spec.prunes:
         if spec.prune == "auto":
-            recorder(Notice(f"{_needs_every_cell(spec)} need all cells of the matrix, so none is left out"))
+            recorder(Notice(f"{needs_every_cell(spec)} need all cells of the matrix, so none is left out"))
         return None
     with recorder.phase("seed"), _gains_thread() as threads:
         sides = {strand: _Side(problem, threads) for strand, problem in problems.items()}
@@ -182,7 +182,8 @@ class _Closer:
         return device.sweep_seconds(*sides, self.problem.scoring, self.problem.has_floor)
 
 
-def _needs_every_cell(spec: RunSpec) -> str:
+def needs_every_cell(spec: RunSpec) -> str:
+    """Why a run that may be pruned is not: the subject of a sentence."""
     return "eager start states" if spec.is_eager else "alignments after the best one"
 
 

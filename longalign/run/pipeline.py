@@ -20,14 +20,14 @@ from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine
 from longalign.run.batch import batches, fits, run_batch
-from longalign.run.bounds import find_bound
+from longalign.run.bounds import find_bound, needs_every_cell
 from longalign.run.cost_model import format_share, path_share
 from longalign.run.damage import contradictions_refused, drop_damaged
 from longalign.run.engines.local import LocalEngine
 from longalign.run.grid_bytes import check_disk, check_memory, most_kept_bytes
 from longalign.run.outcome import Outcome, Recorder
 from longalign.run.parts import sweepers
-from longalign.run.planner import plan
+from longalign.run.planner import check_letters, plan
 from longalign.run.request import Request, Resources
 from longalign.run.slabs import Slabs
 from longalign.run.spec import RunSpec
@@ -157,6 +157,8 @@ def _refuse_contradictions(spec: RunSpec, resources: Resources) -> None:
 
 def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     recorder = Recorder(emit)
+    if spec.is_eager:
+        emit(Notice("start states are kept in a store only: without --store, eager ones serve nothing"))
     problems = problems_of(spec)
     known = _find_bound(spec, problems, resources, recorder)
     request = Request.of(spec, known=known)
@@ -179,6 +181,7 @@ def _find_bound(
     recorder: Recorder,
     cluster: Cluster | None = None,
 ) -> KnownBound | None:
+    check_letters(Request.of(spec, cluster.workers if cluster else None), resources)
     devices = resources.backends if cluster is None else cluster.workers.devices
     with compiles_reported(recorder):
         return find_bound(spec, problems, resources.backends[0], devices, recorder)
@@ -258,6 +261,9 @@ def _accepted(
             new = partial(DirectoryStore.create, side.store, manifest, side.query, side.target)
             stores.append(stack.enter_context(DirectoryStore.open(side.store) if exists else new()))
         stored = stores[-1].manifest
+        if stored.pruned_with is not None and spec.prune == "auto" and not spec.prunes:
+            why = f"the store leaves out cells that {needs_every_cell(spec)} need"
+            raise OtherRun(f"{side.store}: {why}: begin a new one")
         asked = side.manifest(stored.grid, stored.pruned_with if spec.prunes else None)
         stored.refuse_other(side.store, asked)
         _mend_copies(side, stores[-1], emit)  # the workers of a cluster read only these

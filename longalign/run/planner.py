@@ -131,6 +131,17 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
         raise UsageError(f"{too_little(request, needed, memory)}{elsewhere}") from None
 
 
+def check_letters(request: Request, resources: Resources) -> None:
+    """Raise UsageError, with figures, if not even programs and letters fit in memory.
+
+    It is the error of `plan`, which takes a bound that takes long to find.
+    """
+    try:
+        spare_bytes(request, resources)
+    except MemoryTooSmall:
+        plan(request, resources)
+
+
 def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> Grid:
     """The grid for the store budget. If that is too small, UsageError names budgets that are large enough."""
     try:

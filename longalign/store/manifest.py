@@ -21,7 +21,7 @@ from longalign.model.scoring import NEG_INF, RULES, TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
 from longalign.model.strand import Strand
 from longalign.store.files import no_check
-from longalign.store.layout import LIST_NAME
+from longalign.store.layout import LIST_NAME, first_store, is_store
 from longalign.store.sealed_json import SealedJson, digest
 from longalign.system.rationals import Number, spell
 
@@ -300,6 +300,8 @@ def _why_not_read(path: Path, error: OSError) -> str:
             return "it is a file, and a store is a directory"
         if (folder / LIST_NAME).exists():
             return f"it holds the stores of many pairs: name one of them, such as {folder / '000000'}"
+        if is_store(first_store(first := folder / "000000")):
+            return f"it holds stores of many pairs, but no list of these: name one of them, such as {first}"
         if not path.exists():
             return f"the directory holds no {path.name}"
     return f"{path.name}: {error.strerror}"

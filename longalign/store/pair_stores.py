@@ -111,13 +111,14 @@ class PairStores:
     def note(self, asked: PairList, may_differ: Collection[str]) -> None:
         """Note what is asked for now; `resume` repeats it.
 
-        Raises StoreError if the stores belong to other pairs, or if an option is another one than it was,
-        unless it is among those that `may_differ`.
+        If scores are asked for in the stores of alignments, `resume` still makes the alignments. Raises
+        StoreError if the stores belong to other pairs, or if an option is another one than it was, unless it
+        is among those that `may_differ`.
         """
         if _has_list(self.folder):
             noted = PairList.read(self.folder)
             _refuse_other(self.folder, noted, asked, may_differ)
-            if noted == asked:
+            if noted == asked or (noted.command, asked.command) == ("align", "score"):
                 return
         asked.write(self.folder, self._lock.check)
 

@@ -1213,6 +1213,8 @@ def test_a_plan_that_would_be_refused_says_so(run, given, text):
     assert "    refused: " in out
     assert text in out
     assert not Path("s").exists()
+    complaint = "longalign: q.fa: a file, not a directory: it cannot hold a store\n"
+    assert run("devices", "--plan", "q.fa", "t.fa", "--store", "q.fa") == (1, "", complaint)
 
 
 @pytest.mark.parametrize(

@@ -429,6 +429,17 @@ def test_other_runs_are_refused(run, arguments, text):
     assert err.startswith(f"longalign: {text}")
 
 
+def test_a_score_in_the_stores_of_alignments_leaves_what_resume_makes(run):
+    assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf", "--json", "x.json")[0] == 0
+    written = Path("x.paf").read_text()
+    code, scores, _ = run("score", *FILES, "-q", "--store", "s")
+    assert (code, len(scores.splitlines())) == (0, len(EVERY_PAIR))
+    assert json.loads(run("inspect", "s", "--json")[1])["command"] == "align"
+    Path("x.paf").unlink()
+    assert run("resume", "s", "-q", "--backend", "cpu")[0] == 0
+    assert Path("x.paf").read_text() == written
+
+
 def test_stores_of_another_kind_are_refused(run):
     assert run("align", "q.fa:q1", "t.fa:t1", "-q", "--store", "one", "--backend", "cpu")[0] == 0
     for name, text in (

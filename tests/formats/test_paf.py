@@ -276,7 +276,7 @@ def test_a_summary_of_an_alignment() -> None:
     assert isinstance(statistics, dict)
     assert (statistics["identity"], statistics["query_coverage"], statistics["longest_match"]) == (1, 0.75, 3)
     assert isinstance(significance, dict)
-    assert set(significance) == {"bit_score", "e_value", "lambda", "k", "h", "gapped"}
+    assert set(significance) == {"bit_score", "e_value", "lambda", "k", "h", "gapped", "score_step"}
     assert summary == {
         "schema": "longalign.summary/2",
         "query": {

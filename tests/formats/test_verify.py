@@ -508,6 +508,13 @@ def test_stdin_is_read_once_for_all_records(tmp_path: Path, monkeypatch: pytest.
         assert verify_paf(str(paf), "-", str(tmp_path / "t.fa")).ok
 
 
+def test_a_paf_on_stdin_is_named_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.fa").write_text(">x\nACGT\n")
+    line = b"x\t4\t0\t4\t+\tx\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n"
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(line)))
+    assert str(verify_paf("-", *[str(tmp_path / "x.fa")] * 2)).startswith("stdin: OK: 1 alignment")
+
+
 def test_regions_count_from_the_start_of_the_record(tmp_path: Path) -> None:
     query, target = tmp_path / "q.fa", tmp_path / "t.fa"
     query.write_text(">q\nTTTACGT\n")

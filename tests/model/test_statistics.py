@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.model.alignment import Alignment, Op
-from longalign.model.karlin_altschul import NOT_LOCAL, NOT_THE_BEST, UNKNOWN, Significance
+from longalign.model.karlin_altschul import NOT_LOCAL, NOT_THE_BEST, NOTHING_ALIGNED, UNKNOWN, Significance
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.statistics import _mismatches, statistics
@@ -112,3 +113,6 @@ def test_why_significance_is_not_known() -> None:
     given_end = protein(11)
     object.__setattr__(given_end, "end_given", True)
     assert statistics(given_end).significance == NOT_THE_BEST
+    ends = dict.fromkeys(("query_start", "query_end", "target_start", "target_end"), 0)
+    nothing = replace(protein(11), ops=np.empty(0, np.uint8), lengths=np.empty(0, np.int64), score=0, **ends)
+    assert statistics(nothing).significance == NOTHING_ALIGNED
