@@ -70,7 +70,7 @@ def _matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[li
     cell, scoring = CELL[job.local], job.scoring
     opening, extend = scoring.opening, scoring.gap_extend
     targets = job.target.tolist()
-    barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
+    barred = _barred(job)
     h = [[int(x) for x in job.top.h]]
     e = [[int(x) for x in job.top.gap]]
     f = [[NEG_INF] * (len(targets) + 1)]
@@ -100,6 +100,11 @@ def _matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[li
             row_e.append(new_e)
             row_f.append(new_f)
     return h, e, f, left_out
+
+
+def _barred(job: Rectangle) -> set[tuple[int, int]]:
+    """The places of letter pairs that are excluded, from 0."""
+    return {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
 
 
 def _gains(job: Rectangle) -> list[list[int]]:
@@ -216,7 +221,7 @@ def _starts(job: Rectangle) -> EdgeStarts:
     opening = scoring.opening
     h, e, f = matrices(job)
     rows, cols = len(job.query), len(job.target)
-    barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
+    barred = _barred(job)
     top, left = edge_starts(rows, cols)
     start_h = [top.h.tolist()] + [[code] + [0] * cols for code in left.h[1:].tolist()]
     start_e = [top.gap.tolist()] + [[0] * (cols + 1) for _ in range(rows)]
@@ -279,7 +284,7 @@ def walk_back(
     from the last one back.
     """
     h, e, f = values
-    barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
+    barred = _barred(job)
     opening, ops = job.scoring.opening, []
     while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
         pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], job.scoring)

@@ -88,47 +88,19 @@ def build(
     each strip is interrupted a `KernelConfig.slope` higher than its left neighbour. Its parts stay at their
     different rows, so it continues without draining and filling this pipeline.
     """
-    rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
-    tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
-    row_values = [
-        len(job.rows) * work_tables.line_size(length) for job, length in zip(jobs, cols, strict=True)
-    ]
-    col_values = [
-        len(job.cols) * work_tables.line_size(length) for job, length in zip(jobs, rows, strict=True)
-    ]
-    lines_at = _starts([*chain.from_iterable(zip(row_values, col_values, strict=True))])
     matrices, matrices_at = lay_out(job.scoring for job in jobs)
-    letters = max(job.scoring.letters for job in jobs)
-    costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
-    requested_rows = [*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)]
-    gains = [arrays for job in jobs for arrays in _gains(job, config)]
-    gains_at = [len(requested_rows) + start for start in _starts([sum(map(len, arrays)) for arrays in gains])]
-    zeros = [0] * len(jobs)
-    fields = {
-        work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _starts(rows),
-        work_tables.TARGET_AT: _starts(cols),
-        work_tables.TOP_AT: _edge_starts(tops, 1), work_tables.COLUMN_AT: _edge_starts(lefts, 0),
-        work_tables.REQUESTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
-        work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
-        **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
-        work_tables.MATRIX_AT: matrices_at, work_tables.LETTERS: [letters] * len(jobs),
-        work_tables.STATE_AT: zeros, work_tables.FREE_TOP: [_is_free(job.top) for job in jobs],
-        work_tables.QUERY_GAIN_AT: gains_at[::2], work_tables.TARGET_GAIN_AT: gains_at[1::2],
-        **dict(enumerate(zip(*(_pruning(job, config) for job in jobs), strict=True), work_tables.BOUND)),
-        work_tables.CELLS_LEFT_OUT: zeros,
-    }  # fmt: skip
-    table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
-
+    words, gains_at = _rows_and_gains(jobs, config)
+    table = _job_table(jobs, config, matrices_at, gains_at)
     strips = cut_strips(jobs, config)
-    words = [np.array(requested_rows, np.int32), *chain.from_iterable(gains)]
-    pairs_at = sum(map(len, words))
-    words.append(_with_excluded_pairs(jobs, strips, pairs_at))
+    words.append(_with_excluded_pairs(jobs, strips, sum(map(len, words))))
     entries = in_bands(strips, table[strips[:, work_tables.JOB], work_tables.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
     table[:, work_tables.STATE_AT] = _starts(states)
 
+    tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
     top, column = _tops(_uploaded(tops), allocate), _columns(_uploaded(lefts), allocate)
     query, target = (_joined(letters, allocate) for letters in _letters(jobs))
+    tops_at, lefts_at = table[:, work_tables.TOP_AT].tolist(), table[:, work_tables.COLUMN_AT].tolist()
     return WorkList(
         jobs=table,
         strips=in_ticket_order(entries, config, band_rows),
@@ -137,14 +109,59 @@ def build(
         matrices=matrices,
         top=top,
         column=column,
-        linear_edges=_linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
+        linear_edges=_linear_edges(tops, tops_at, lefts, lefts_at),
         requested_rows=np.concatenate(words),
         flags=np.zeros(len(entries), np.int32),
-        top_values=sum(cols) + len(jobs),
-        column_values=2 * sum(rows),
-        line_values=sum(row_values) + sum(col_values),
+        top_values=sum(map(len, tops)) + len(jobs),
+        column_values=2 * sum(map(len, lefts)),
+        line_values=sum(_line_values(jobs)),
         state_values=sum(states),
     )
+
+
+def _rows_and_gains(jobs: Sequence[SweepJob], config: KernelConfig) -> tuple[list[IntArray], list[int]]:
+    """The lists of requested rows, and the gains of rectangles that are pruned, which follow them.
+
+    Also returns the index at which the gains of the query and of the target of each rectangle begin, in turn.
+    """
+    rows = [*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)]
+    gains = [arrays for job in jobs for arrays in _gains(job, config)]
+    starts = [len(rows) + start for start in _starts([sum(map(len, arrays)) for arrays in gains])]
+    return [np.array(rows, np.int32), *chain.from_iterable(gains)], starts
+
+
+def _job_table(
+    jobs: Sequence[SweepJob], config: KernelConfig, matrices_at: list[int], gains_at: list[int]
+) -> NDArray[np.int64]:
+    """The table of rectangles. `gains_at` is that of `_rows_and_gains`. STATE_AT is still 0."""
+    rows, cols = ([*map(len, letters)] for letters in _letters(jobs))
+    lines_at, zeros = _starts(_line_values(jobs)), [0] * len(jobs)
+    costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
+    fields = {
+        work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _starts(rows),
+        work_tables.TARGET_AT: _starts(cols),
+        work_tables.TOP_AT: _edge_starts([job.top for job in jobs], 1),
+        work_tables.COLUMN_AT: _edge_starts([job.left for job in jobs], 0),
+        work_tables.REQUESTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
+        work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
+        **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
+        work_tables.MATRIX_AT: matrices_at,
+        work_tables.LETTERS: [max(job.scoring.letters for job in jobs)] * len(jobs),
+        work_tables.STATE_AT: zeros, work_tables.FREE_TOP: [_is_free(job.top) for job in jobs],
+        work_tables.QUERY_GAIN_AT: gains_at[::2], work_tables.TARGET_GAIN_AT: gains_at[1::2],
+        **dict(enumerate(zip(*(_pruning(job, config) for job in jobs), strict=True), work_tables.BOUND)),
+        work_tables.CELLS_LEFT_OUT: zeros,
+    }  # fmt: skip
+    return np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
+
+
+def _line_values(jobs: Sequence[SweepJob]) -> list[int]:
+    """The int32 of the output for the requested rows, and for the requested columns, of each rectangle."""
+    return [
+        len(lines) * work_tables.line_size(len(letters))
+        for job in jobs
+        for lines, letters in ((job.rows, job.target), (job.cols, job.query))
+    ]
 
 
 def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
