@@ -183,7 +183,7 @@ class _Closer:
 
 
 def needs_every_cell(spec: RunSpec) -> str:
-    """Why a run that may be pruned is not: the subject of a sentence."""
+    """What needs all cells in a run that is not pruned for that reason: the subject of a sentence."""
     return "eager start states" if spec.is_eager else "alignments after the best one"
 
 

@@ -158,7 +158,7 @@ def _refuse_contradictions(spec: RunSpec, resources: Resources) -> None:
 def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     recorder = Recorder(emit)
     if spec.is_eager:
-        emit(Notice("start states are kept in a store only: without --store, eager ones serve nothing"))
+        emit(Notice("start states are kept only in a store: without one, eager start states serve nothing"))
     problems = problems_of(spec)
     known = _find_bound(spec, problems, resources, recorder)
     request = Request.of(spec, known=known)

@@ -134,7 +134,7 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
 def check_letters(request: Request, resources: Resources) -> None:
     """Raise UsageError, with figures, if not even programs and letters fit in memory.
 
-    It is the error of `plan`, which takes a bound that takes long to find.
+    `plan` would raise the same, but the bound of a pruned run takes long to find.
     """
     try:
         spare_bytes(request, resources)
