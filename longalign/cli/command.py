@@ -30,8 +30,13 @@ def run(arguments: Sequence[str] | None, interrupts: Interrupts) -> int:
 
 def fail(text: str, code: int) -> int:
     """Print an error message as one line; returns `code`."""
-    print(f"longalign: {' '.join(text.split())}", file=sys.stderr)
+    print(f"longalign: {in_one_line(text)}", file=sys.stderr)
     return code
+
+
+def in_one_line(text: str) -> str:
+    """A message whose names may hold line ends, of any script, as one line."""
+    return " ".join(text.split())
 
 
 def _run(arguments: Sequence[str] | None, options: Namespace) -> int:

@@ -28,6 +28,7 @@ from longalign.cli.align import (
     spec_of,
     summary_of,
 )
+from longalign.cli.command import in_one_line
 from longalign.cli.noted_options import checked_options
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import SCORING_OPTIONS
@@ -287,7 +288,7 @@ class _Pairs:
             self.write_left_out(pair, reason)
             if reason not in self._said:
                 self._said.add(reason)
-                text = f"{self._place(pair)}{reason}; left out"
+                text = in_one_line(f"{self._place(pair)}{reason}; left out")
                 if self.options.quiet:  # errors are said all the same
                     print(f"longalign: {text}", file=sys.stderr)
                 else:

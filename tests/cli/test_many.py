@@ -174,6 +174,15 @@ def test_a_record_at_fault_is_left_out_and_the_rest_is_done(run):
     assert not Path("x.paf").exists()
 
 
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_a_name_with_a_line_end_is_left_out_in_one_line(run, quiet):
+    Path("q.fa").write_text(fasta({**QUERIES, "a\u2028b": "ACGT", "c\x1cd": "ACGT"}))
+    code, _, err = run("align", *FILES, *quiet)
+    lines = [line for line in err.splitlines() if "left out" in line and "printable" in line]
+    assert (code, len(lines)) == (1, 2)
+    assert all(line.startswith("longalign: q.fa:") for line in lines)
+
+
 @pytest.mark.parametrize("store", [[], ["--store", "s"]])
 def test_pairs_left_out_stand_in_their_places(run, store):
     Path("q.fa").write_text(
