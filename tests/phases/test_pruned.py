@@ -288,8 +288,11 @@ def test_a_new_store_has_no_findings_of_one_whose_creation_was_interrupted(monke
 def test_a_pruned_store_is_for_pruned_runs(monkeypatch, tmp_path):
     known(monkeypatch, int(PAIR.truth().score))
     PAIR.run(store=tmp_path)
-    for change in ({"prune": "off"}, {"top": 2}):
-        with pytest.raises(StoreError, match="pruning is on in the store and off now"):
+    for change, complaint in (
+        ({"prune": "off"}, "pruning is on in the store and off now"),
+        ({"top": 2}, "leaves out cells that alignments after the best one need: begin a new one"),
+    ):
+        with pytest.raises(StoreError, match=complaint):
             pipeline.run(replace(PAIR.spec(tmp_path), **change), using())
 
 

@@ -12,7 +12,7 @@ from runs import Pair, SmallTiles, found_path, result, using
 
 from longalign.backends.base import DeviceFacts
 from longalign.backends.cpu import CpuBackend
-from longalign.errors import BackendError, OtherRun, UsageError
+from longalign.errors import BackendError, UsageError
 from longalign.events import BoundFound, ignore
 from longalign.model.alignment import Op
 from longalign.model.scoring import Scoring
@@ -250,14 +250,6 @@ def test_the_store_of_one_strand_of_a_pruned_run_over_both_is_not_used_alone(pai
     with refused:
         pipeline.run(replace(pair.spec(tmp_path / strand), strand=strand), tiles)
     assert result(pipeline.resume(tmp_path, tiles)) == result(whole)
-
-
-def test_a_run_that_needs_all_cells_is_refused_in_a_store_without_some(pair, tmp_path):
-    tiles = using(SmallTiles((6_000, 6_000), CpuBackend(2), leaf=1 << 20))
-    with mock.patch.multiple(bounds, LEAST_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
-        pipeline.run(pair.spec(tmp_path), tiles)
-    with pytest.raises(OtherRun, match="cells that alignments after the best one need: begin a new"):
-        pipeline.run(replace(pair.spec(tmp_path), top=2), tiles)
 
 
 def test_no_seeds_are_looked_for_where_letters_do_not_fit_in_memory(pair):
