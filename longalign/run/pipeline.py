@@ -261,11 +261,11 @@ def _accepted(
             new = partial(DirectoryStore.create, side.store, manifest, side.query, side.target)
             stores.append(stack.enter_context(DirectoryStore.open(side.store) if exists else new()))
         stored = stores[-1].manifest
-        if stored.pruned_with is not None and spec.prune == "auto" and not spec.prunes:
+        asked = side.manifest(stored.grid, None if spec.prune == "off" else stored.pruned_with)
+        stored.refuse_other(side.store, asked)
+        if asked.pruned_with is not None and not spec.prunes:
             why = f"the store leaves out cells that {needs_every_cell(spec)} need"
             raise OtherRun(f"{side.store}: {why}: begin a new one")
-        asked = side.manifest(stored.grid, stored.pruned_with if spec.prunes else None)
-        stored.refuse_other(side.store, asked)
         _mend_copies(side, stores[-1], emit)  # the workers of a cluster read only these
     return tuple(stores)
 

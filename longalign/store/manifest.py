@@ -298,9 +298,10 @@ def _why_not_read(path: Path, error: OSError) -> str:
             return "there is no such directory"
         if not folder.is_dir():
             return "it is a file, and a store is a directory"
+        first = folder / "000000"
         if (folder / LIST_NAME).exists():
-            return f"it holds the stores of many pairs: name one of them, such as {folder / '000000'}"
-        if is_store(first_store(first := folder / "000000")):
+            return f"it holds the stores of many pairs: name one of them, such as {first}"
+        if is_store(first_store(first)):
             return f"it holds stores of many pairs, but no list of these: name one of them, such as {first}"
         if not path.exists():
             return f"the directory holds no {path.name}"

@@ -57,7 +57,7 @@ class Limits(Attack):
         except CaseFailed as fault:
             raise CaseFailed(f"{what}: {fault}") from fault
         finally:
-            with suppress(OSError):  # a process of the group may be about to end
+            with suppress(OSError):  # this case has no group, or a process of it is about to end
                 _group().rmdir()
         return 1
 
