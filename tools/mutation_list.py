@@ -704,8 +704,8 @@ _RUN = (
     Fault(
         "the store of one strand of a pruned run over both used alone",
         "longalign/run/pipeline.py",
-        "if outputs or (ours.pruned_with is not None and ours.pruned_with == theirs.pruned_with):",
-        "if outputs:",
+        'of_both_strands=spec.strand == "both"',
+        "of_both_strands=False",
         (
             "tests/run/test_bounds.py::test_the_store_of_one_strand_of_a_pruned_run_over_both_is_not_used_alone",
         ),

@@ -49,7 +49,6 @@ from longalign.store.layout import (
     is_store,
     make_strand_folders,
     refuse_taken,
-    store_of_other_strand,
 )
 from longalign.store.manifest import SequenceRecord
 from longalign.store.write_behind import WriteBehind
@@ -128,7 +127,6 @@ def resume(store_path: Path, resources: Resources, emit: Emit = ignore) -> Outco
     read again (it came from a pipe, or its file is gone) is taken from the store. A damaged copy there
     is made again from what can be read. Raises UsageError for the store of one strand of a run over both.
     """
-    _refuse_one_of_both(store_path)
     with ExitStack() as stack:
         first = stack.enter_context(DirectoryStore.open(first_store(store_path)))
         query, target = _read_again(first, "query", emit), _read_again(first, "target", emit)
@@ -192,10 +190,14 @@ def _find_bound(
 
 def _run_with_store(spec: RunSpec, path: Path, resources: Resources, emit: Emit, note: Note) -> Outcome:
     recorder = Recorder(emit)
+
+    def note_all(manifest: Manifest) -> Manifest:
+        return replace(note(manifest), of_both_strands=spec.strand == "both")
+
     with _connected(spec, resources) as cluster, ExitStack() as stack:
-        first = stack.enter_context(_first_store(spec, path, resources, cluster, note, recorder))
+        first = stack.enter_context(_first_store(spec, path, resources, cluster, note_all, recorder))
         stores = _accepted(spec, first, stack, emit)
-        when_accepted = partial(_note, spec, stores, note, emit)
+        when_accepted = partial(_note, spec, stores, note_all, emit)
         return _run_stored(spec, stores, resources, cluster, recorder, when_accepted)
 
 
@@ -209,13 +211,11 @@ def _first_store(
 ) -> DirectoryStore:
     """The store of the first strand, opened or made.
 
-    Raises OtherRun if `path` is of other strands, and UsageError if it is one of the stores of both.
+    Raises OtherRun if `path` is of other strands.
     """
     first = spec.sides[0]
     assert first.store is not None
     if is_store(first.store):
-        if spec.strand != "both":
-            _refuse_one_of_both(path)
         return DirectoryStore.open(first.store)
     if spec.strand != "both" and holds_both_strands(path):
         raise OtherRun(f"{path}: the store belongs to another run: it is of both strands, not of one")
@@ -229,29 +229,18 @@ def _first_store(
     return DirectoryStore.create(first.store, note(manifest), first.query, first.target)
 
 
-def _refuse_one_of_both(path: Path) -> None:
-    """Raise UsageError for the store of one strand of a run over both.
-
-    Both stores of such a run note the same output files. A run over one strand would overwrite them with the
-    result of that strand, or note others. Both are also pruned with the bound of the better strand, which no
-    alignment on the other one may reach.
-    """
-    if not is_store(path) or (other := store_of_other_strand(path)) is None:
-        return
-    ours, theirs = (DirectoryStore.attach(store).manifest for store in (path, other))
-    outputs = ({ours.output, ours.summary} & {theirs.output, theirs.summary}) - {"-", None}
-    if outputs or (ours.pruned_with is not None and ours.pruned_with == theirs.pruned_with):
-        raise UsageError(f"{path}: the store of one strand of a run over both: resume {other.parent}")
-
-
 def _accepted(
     spec: RunSpec, first: DirectoryStore, stack: ExitStack, emit: Emit
 ) -> tuple[DirectoryStore, ...]:
     """The stores of all strands, each open and with sound copies of the sequences. `first` is open already.
 
-    Raises OtherRun, naming the field, if one belongs to another run. A run that was stopped before it had
-    made its second store makes it now, cut like the first, but without findings.
+    Raises OtherRun, naming the field, if one belongs to another run, and UsageError for the store of one
+    strand of a run over both if this run is over one. A run that was stopped before it had made its second
+    store makes it now, cut like the first, but without findings.
     """
+    if first.manifest.of_both_strands and spec.strand != "both":
+        both = first.path.resolve().parent
+        raise UsageError(f"{first.path}: the store of one strand of a run over both: resume {both}")
     stores = [first]
     for side in spec.sides:
         assert side.store is not None

@@ -1,7 +1,7 @@
 """The names of the files in a store's directory, and the rules for other files in it.
 
 A run over both strands of the query has a store for each, in the folders `plus` and `minus` of one directory.
-Nothing else tells the two apart from two stores of two runs: all that the run needs stands in both manifests.
+All that the run needs stands in both manifests. Two stores of two runs, so named, can be resumed as one run.
 
 Only temporary files of this program are removed unasked, and only where this program makes them: in the
 directory itself, in `tiles` and in `pieces`. Links are not followed.
@@ -76,18 +76,6 @@ def holds_both_strands(path: Path) -> bool:
     """Whether a directory is not a store, but has one for each strand; that of minus may not be made yet."""
     plus, minus = (strand_folder(path, strand) for strand in STRANDS_OF["both"])
     return is_store(plus) and os.path.isdir(minus) and not is_store(path)  # noqa: PTH112 - is_dir raises EACCES
-
-
-def store_of_other_strand(path: Path) -> Path | None:
-    """The store beside the one at `path`, if the names of the two are those of a run over both strands."""
-    try:
-        path = Path(os.path.realpath(path))
-    except OSError:  # the working directory is gone
-        return None
-    if path.name not in STRANDS_OF["both"]:
-        return None
-    [other] = (path.with_name(strand) for strand in STRANDS_OF["both"] if strand != path.name)
-    return other if is_store(other) else None
 
 
 def is_store(path: Path) -> bool:

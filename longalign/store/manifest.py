@@ -49,6 +49,7 @@ _ADDED = {
     "top": 1,
     "min_score": None,
     "strand": "plus",
+    "of_both_strands": False,
     "pruning": None,
 }
 
@@ -120,8 +121,9 @@ class Manifest:
     and all fields of its record are those of the forward strand. `command` ("align" or "score"), `output`,
     `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
     resumed run what was requested. So do `top` and `min_score`, those of `RunSpec`. `program` is the version
-    of longalign that made the store. If the store is `pruned_with` a known bound, cells that only alignments
-    with lower scores can visit are left out.
+    of longalign that made the store. A run `of_both_strands` has a store for each. This one is not resumed
+    alone, since the output files and the bound are those of both. If the store is `pruned_with` a known
+    bound, cells that only alignments with lower scores can visit are left out.
     """
 
     query: SequenceRecord
@@ -138,6 +140,7 @@ class Manifest:
     top: int = 1
     min_score: Number | None = None
     strand: Strand = "plus"
+    of_both_strands: bool = False
     pruned_with: KnownBound | None = None
 
     @property
@@ -170,6 +173,7 @@ class Manifest:
             "top": self.top,
             "min_score": None if self.min_score is None else spell(self.min_score),
             "strand": self.strand,
+            "of_both_strands": self.of_both_strands,
             "mode": self.mode,
             "start_states": self.start_states,
             "pruning": None if self.pruned_with is None else _pruning(self.pruned_with),
@@ -208,6 +212,7 @@ class Manifest:
             top=fields.whole("top", 1, MOST_ALIGNMENTS),
             min_score=fields.or_none("min_score", fields.number),
             strand=strand,
+            of_both_strands=fields.truth("of_both_strands"),
             pruned_with=fields.or_none("pruning", partial(_pruned_with, fields)),
         )
         for name in _DERIVED:

@@ -6,6 +6,7 @@ import csv
 import json
 import random
 import re
+import shutil
 import signal
 from io import StringIO
 from pathlib import Path
@@ -226,6 +227,17 @@ def test_the_store_of_one_strand_is_not_resumed_alone(run, store: str) -> None:
     assert Path("x.paf").read_bytes() == written
 
 
+def test_the_store_of_one_strand_is_not_resumed_where_it_is_copied_to(run) -> None:
+    """A pruned one may need the bound of the other strand."""
+    Path("q.fa").write_text(f">q\n{QUERY}\n")
+    options = "--strand", "both", "--backend", "cpu", "-q"
+    assert run("align", "q.fa", "t.fa", *options, "--store", "s")[0] == 0
+    shutil.copytree("s/minus", "copy")
+    code, out, err = run("resume", "copy", "--backend", "cpu", "-q")
+    assert (code, out) == (2, "")
+    assert "copy: the store of one strand of a run over both: resume " in err
+
+
 def test_two_runs_whose_stores_have_the_names_of_strands_are_resumed_alone(run) -> None:
     Path("q.fa").write_text(f">q\n{QUERY}\n")
     for strand in ("plus", "minus"):
@@ -234,6 +246,12 @@ def test_two_runs_whose_stores_have_the_names_of_strands_are_resumed_alone(run) 
     written = Path("plus.paf").read_bytes()
     assert run("resume", "s/plus", "--backend", "cpu", "-q")[0] == 0
     assert Path("plus.paf").read_bytes() == written
+    options = "--strand", "both", "--store", "s", "-o", "both.paf"
+    assert run("align", "q.fa", "t.fa", *options, "--backend", "cpu", "-q")[0] == 0
+    written = Path("both.paf").read_bytes()
+    assert run("resume", "s/plus", "--backend", "cpu", "-q")[0] == 2  # now its run is over both
+    assert run("resume", "s", "--backend", "cpu", "-q")[0] == 0
+    assert Path("both.paf").read_bytes() == written
 
 
 # --- many pairs, and matrices of nucleotides
