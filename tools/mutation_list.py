@@ -762,16 +762,30 @@ _RUN = (
     Fault(
         "the bound raised by values below a guess, which may be too high",
         "longalign/phases/tile_step.py",
-        "if not guesses.lines:  #",
+        "if not guesses:  #",
         "if True:  #",
         ("tests/phases/test_guessed_lines.py", "-k", "whatever_the_constant"),
     ),
     Fault(
         "the best cell of a tile below a guess not corrected",
         "longalign/phases/lattice.py",
-        "replace(best, score=best.score + added)",
-        "best",
+        "replace(record.best, score=score)",
+        "record.best",
         ("tests/phases/test_guessed_lines.py", "-k", "whatever_the_constant"),
+    ),
+    Fault(
+        "the constant of a tile below a guess not stored",
+        "longalign/store/directory.py",
+        "record.left_out, record.added\n",
+        "record.left_out, 0\n",
+        ("tests/phases/test_guessed_lines.py", "-k", "accepted_in_a_stored_run"),
+    ),
+    Fault(
+        "tiles below guesses stored before these are checked",
+        "longalign/run/pipeline.py",
+        "writing.held() if lattice.guesses else nullcontext()",
+        "nullcontext()",
+        ("tests/phases/test_guessed_lines.py", "-k", "before_these_are_checked"),
     ),
     Fault(
         "a tile below a guessed row left out because of the tile above",

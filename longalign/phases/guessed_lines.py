@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import starmap
 
@@ -55,7 +55,6 @@ from longalign.model.geometry import Grid
 from longalign.model.pruning import Milestones, Pruning, SideGains, any_reaches, values_left_out
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.phases.problem import Problem
-from longalign.store.base import Place
 
 #: The sweep of a guess begins above the guessed row. The distance, in rows and in columns, is half the width
 #: of the band plus this number of letters. The best paths to some cells of the band may follow a repeat
@@ -149,18 +148,6 @@ class ShiftedEdge:
 
     def _shifted(self, h: IntArray) -> IntArray:
         return np.maximum(h, self.least - self.added) + np.int32(self.added)
-
-
-@dataclass(slots=True)
-class Guesses:
-    """The guessed lines of a matrix by their row, until they are checked, and the constants of right ones.
-
-    `added` holds the constant of each tile below a right guess. It is to be added to all stored values of the
-    tile.
-    """
-
-    lines: dict[int, GuessedLine] = field(default_factory=dict)
-    added: dict[Place, int] = field(default_factory=dict)
 
 
 def rows_to_guess(grid: Grid, milestones: Milestones, slabs: int) -> tuple[int, ...]:

@@ -10,10 +10,10 @@ from longalign.model.boundary import BestCell, Edge, LinearEdge, State, Waypoint
 from longalign.model.geometry import Grid, Tile, owning_interval
 from longalign.model.pruning import Pruning, values_left_out
 from longalign.model.scoring import NEG_INF
-from longalign.phases.guessed_lines import Guesses, ShiftedEdge
+from longalign.phases.guessed_lines import GuessedLine, ShiftedEdge
 from longalign.phases.left_out import LeftOut, left_out_edge
 from longalign.phases.problem import Approach, Problem
-from longalign.store import Store
+from longalign.store import Store, TileRecord
 from longalign.store.base import DamagedTile
 from longalign.store.layout import tile_name
 
@@ -26,7 +26,8 @@ class StoreLattice:
     """A problem, the grid that cuts it into tiles and chunks, and the store that holds the boundaries.
 
     With `eager`, phase 1 also stores the start state of each boundary cell. `left_out` says what a pruned
-    sweep has left out, and `guesses` which rows were guessed for it; both stay empty without pruning.
+    sweep has left out. `guesses` has the rows that were guessed for it, until they are checked. Both stay
+    empty without pruning.
     """
 
     problem: Problem
@@ -34,7 +35,7 @@ class StoreLattice:
     store: Store
     eager: bool = False
     left_out: LeftOut = field(default_factory=LeftOut)
-    guesses: Guesses = field(default_factory=Guesses)
+    guesses: dict[int, GuessedLine] = field(default_factory=dict)
 
     def pruning(self, tile: Tile) -> Pruning | None:
         """What the sweep of a tile may leave out, with the bound that is known by now."""
@@ -42,7 +43,7 @@ class StoreLattice:
         if whole is None:
             return None
         part = whole.within(tile.i0, tile.i1, tile.j0, tile.j1)
-        return replace(part, bound=self.bound, rises=whole.rises and not self.guesses.lines)
+        return replace(part, bound=self.bound, rises=whole.rises and not self.guesses)
 
     @property
     def bound(self) -> int:
@@ -85,7 +86,7 @@ class StoreLattice:
 
     def row(self, i: int, j0: int, j1: int) -> Edge:
         """H and E at lattice row i for columns j0..j1, which lie in one tile column. They may be guessed."""
-        guess = self.guesses.lines.get(i)
+        guess = self.guesses.get(i)
         return self.known_row(i, j0, j1) if guess is None else guess.part(j0, j1)
 
     def known_row(self, i: int, j0: int, j1: int) -> Edge:
@@ -95,8 +96,8 @@ class StoreLattice:
         if self._is_left_out(i, j1):
             return left_out_edge(j1 - j0, self.problem.scoring, self.problem.has_floor)
         tile = self.grid.tile_owning(i, j1)
-        rows = self.store.get_tile(tile).rows
-        return self._shifted(tile, rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0))
+        record = self.store.get_tile(tile)
+        return self._shifted(record, record.rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0))
 
     def column(self, j: int, i0: int, i1: int) -> Edge:
         """H and F at lattice column j for rows i0..i1, which lie in one tile row."""
@@ -105,26 +106,26 @@ class StoreLattice:
         if self._is_left_out(i1, j):
             return left_out_edge(i1 - i0, self.problem.scoring, self.problem.has_floor)
         tile = self.grid.tile_owning(i1, j)
-        cols = self.store.get_tile(tile).cols
-        return self._shifted(tile, cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0))
+        record = self.store.get_tile(tile)
+        return self._shifted(record, record.cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0))
 
-    def _added(self, tile: Tile) -> int:
-        """What is to be added to the stored values of a tile: see `Guesses`."""
-        return self.guesses.added.get((tile.row, tile.col), 0)
-
-    def _shifted(self, tile: Tile, edge: Edge) -> Edge:
+    def _shifted(self, record: TileRecord, edge: Edge) -> Edge:
         """A stored line of a tile, with the tile's constant added."""
-        added = self._added(tile)
-        if added == 0:
+        if record.added == 0:
             return edge
         least, _ = values_left_out(self.problem.scoring, self.problem.has_floor)
-        return ShiftedEdge(edge, added, least)
+        return ShiftedEdge(edge, record.added, least)
+
+    def add(self, tile: Tile, added: int) -> None:
+        """Note that `added`, at most 0, is to be added to all values of a tile that is held in memory."""
+        record = self.store.get_tile(tile)
+        score = record.best.score + added
+        best = replace(record.best, score=score) if score > 0 else BestCell()
+        self.store.put_tile(tile, replace(record, best=best, added=added))
 
     def best_cell(self, tile: Tile) -> BestCell:
         """The best cell of a stored tile."""
-        best = self.store.get_tile(tile).best
-        added = self._added(tile)
-        return replace(best, score=best.score + added) if best.score > -added else BestCell()
+        return self.store.get_tile(tile).best
 
     def last_value(self) -> int:
         """H in the lower right corner of the matrix. Without cells, that corner lies on a given edge."""
@@ -217,8 +218,9 @@ class StoreLattice:
         for start, end in pairwise(self.grid.tile_cols):
             if start < stop and not self._is_left_out(i, end):
                 tile = self.grid.tile_owning(i, end)
-                offset, h = self.store.get_tile(tile).rows.highest(i - tile.i0, min(stop, end) - start)
-                h += self._added(tile)
+                record = self.store.get_tile(tile)
+                offset, h = record.rows.highest(i - tile.i0, min(stop, end) - start)
+                h += record.added
                 if h > best.value:
                     best = Waypoint(i, start + offset, State.H, h)
         return best

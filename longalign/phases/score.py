@@ -74,20 +74,22 @@ def _first_highest(pieces: Iterable[tuple[int, Edge]]) -> tuple[int, int]:
 def _first_wrong_guess(lattice: StoreLattice) -> int | None:
     """Check guessed rows, from the top down to the first wrong one. These rows are not guessed any longer."""
     grid, guesses, pruning = lattice.grid, lattice.guesses, lattice.problem.pruning
-    for row in sorted(guesses.lines):
+    for row in sorted(guesses):
         assert pruning is not None
         true = [lattice.known_row(row, j0, j1) for j0, j1 in pairwise(grid.tile_cols)]
-        line = guesses.lines.pop(row)
+        line = guesses.pop(row)
         added = difference(line, true, grid.tile_cols, pruning, lattice.problem.scoring.gap_open)
         if added is None:
             return row
-        guesses.added.update({(tile.row, tile.col): added for tile in _slab(lattice, row)})
+        for tile in _slab(lattice, row):
+            if (tile.row, tile.col) not in lattice.left_out.tiles:
+                lattice.add(tile, added)
     return None
 
 
 def _slab(lattice: StoreLattice, row: int) -> list[Tile]:
     """The tiles from a row down to the next one that is guessed."""
-    end = min((other for other in lattice.guesses.lines if other > row), default=lattice.grid.rows)
+    end = min((other for other in lattice.guesses if other > row), default=lattice.grid.rows)
     return [tile for tile in lattice.grid.tiles() if row <= tile.i0 < end]
 
 

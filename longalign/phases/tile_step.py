@@ -147,10 +147,10 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
     """
     grid, left_out, guesses = lattice.grid, lattice.left_out, lattice.guesses
     stored = lattice.store.stored_tiles()
-    if lattice.problem.pruning is not None and not guesses.lines:
+    if lattice.problem.pruning is not None and not guesses:
         best = [int(lattice.best_cell(grid.tile(*place)).score) for place in stored]
         left_out.reached = max(best, default=left_out.reached)
-    first_rows = {0, *(grid.tile_rows.index(row) for row in guesses.lines)}
+    first_rows = {0, *(grid.tile_rows.index(row) for row in guesses)}
     wavefront = Wavefront(grid.shape, stored | left_out.tiles, first_rows)
     running: dict[Future[TileFinished], Tile] = {}
     try:
@@ -176,7 +176,7 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
                     wavefront.give_back(tile.row, tile.col)
                     continue
                 event = future.result()
-                if not guesses.lines:  # below a guess, values may be too high
+                if not guesses:  # below a guess, values may be too high
                     left_out.reached = max(left_out.reached, event.best)
                 wavefront.complete(event.row, event.col)
                 yield event
@@ -201,7 +201,7 @@ def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     gain = int(whole.gain(*place))
     if is_needed(level, gain, alpha, lattice.bound):
         return True
-    is_below_guess = tile.i0 in lattice.guesses.lines
+    is_below_guess = tile.i0 in lattice.guesses
     if not is_below_guess and {(tile.row - 1, tile.col), (tile.row, tile.col - 1)} <= left_out:
         return False
     return replace(whole, bound=lattice.bound).needs(*lattice.edges(*place), alpha, tile.i0, tile.j0)

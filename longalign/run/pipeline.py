@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from longalign.fasta.specs import can_read_again, read_sequence
 from longalign.model.pruning import KnownBound
 from longalign.model.sequence import MEMORY, Sequence
 from longalign.model.strand import Strand
+from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine
 from longalign.run.batch import batches, fits, run_batch
@@ -26,7 +27,6 @@ from longalign.run.damage import contradictions_refused, drop_damaged
 from longalign.run.engines.local import LocalEngine
 from longalign.run.grid_bytes import check_disk, check_memory, most_kept_bytes
 from longalign.run.outcome import Outcome, Recorder
-from longalign.run.parts import sweepers
 from longalign.run.planner import check_letters, plan
 from longalign.run.request import Request, Resources
 from longalign.run.slabs import Slabs
@@ -384,15 +384,23 @@ def _stored_side(
     """One strand of a run, in its store. The workers of a cluster, if there is one, sweep missing tiles."""
     grid, known = store.manifest.grid, _known_bound(store, emit)
     lattice = lattice_of(spec, problems_of(spec), grid, store, known, emit)
-    backends = resources.backends
     if cluster is None:
-        backends = sweepers(lattice.grid, request, resources)
-        writing = stack.enter_context(WriteBehind(store, len(backends)))
+        milestones = known.milestones.get(spec.query.strand) if known is not None else None
+        slabs = Slabs.of(grid, milestones, request, resources)
+        writing = stack.enter_context(WriteBehind(store, len(slabs.backends)))
         lattice = replace(lattice, store=writing)
+        return Side(spec, lattice, partial(_engine_of, slabs, lattice, writing), slabs.backends)
 
     def open_engine() -> AbstractContextManager[Engine]:
-        if cluster is None or missing_cells_of(lattice.grid, store, lattice.left_out.tiles) == 0:
-            return LocalEngine(lattice, backends)
+        if missing_cells_of(lattice.grid, store, lattice.left_out.tiles) == 0:
+            return LocalEngine(lattice, resources.backends)
         return cluster.engine(store, lattice.left_out, emit)
 
-    return Side(spec, lattice, open_engine, backends)
+    return Side(spec, lattice, open_engine, resources.backends)
+
+
+@contextmanager
+def _engine_of(slabs: Slabs, lattice: StoreLattice, writing: WriteBehind) -> Iterator[Engine]:
+    """The engine of one strand. If rows are guessed, tiles are held back until `score` has checked these."""
+    with slabs.open_engine(lattice) as engine, writing.held() if lattice.guesses else nullcontext():
+        yield engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from longalign.backends.base import Backend, Progress
@@ -25,6 +25,10 @@ _MOST_SLABS = 6
 #: sweep of one tile keeps much of a device busy.
 _WIDE_BAND = 1 << 20
 
+#: In a run with a store, rows are guessed only if phase 1 is expected to take at most this many seconds on a
+#: device at full speed. In a band, it takes about four times as long. Its tiles are written when it is over.
+_LONGEST_HELD = 2.5
+
 #: The most slabs of a wide band for each device: while the host packs the boundaries of one tile, the device
 #: sweeps another (`two_gpus_cuda.json`). With more slabs little was gained (`slabs_cuda.json`).
 _MOST_WIDE_SLABS = 2
@@ -43,17 +47,21 @@ class Slabs:
 
     @classmethod
     def of(cls, grid: Grid, milestones: Milestones | None, request: Request, resources: Resources) -> Slabs:
-        """The slabs of a run in memory: one without milestones, and where more would gain nothing.
+        """The slabs of a run: one without milestones, where more would gain nothing, and in most long runs
+        with a store.
 
         A wide band has several back ends even if no row can be guessed.
         """
         one = cls((), milestones, sweepers(grid, request, resources))
         if milestones is None or not request.is_narrow:
             return one
+        if not request.in_memory and _full_speed_seconds(request, resources) > _LONGEST_HELD:
+            return one
         is_wide = request.share * min(request.rows, request.cols) > _WIDE_BAND
         devices = len(resources.backends)
         wanted = _MOST_WIDE_SLABS * devices if is_wide else max(_MOST_SLABS, devices)
-        most = min(wanted, tiles_in_memory(grid, request, resources))
+        # Even with a store, tiles stay in memory until guesses are checked.
+        most = min(wanted, tiles_in_memory(grid, replace(request, store_path=None), resources))
         if is_wide and most > devices:
             most -= most % devices  # each device has as many
         rows = rows_to_guess(grid, milestones, most)
@@ -71,7 +79,7 @@ class Slabs:
         if self.rows and not lattice.store.stored_tiles():
             with LocalEngine(lattice, self.backends) as engine:
                 lines = self._guessed(lattice, engine)
-            lattice.guesses.lines.update({line.row: line for line in lines if line is not None})
+            lattice.guesses.update({line.row: line for line in lines if line is not None})
         return LocalEngine(lattice, self.backends)
 
     def _guessed(self, lattice: StoreLattice, engine: LocalEngine) -> list[GuessedLine | None]:
@@ -88,3 +96,10 @@ class Slabs:
             engine.cancel()
             wait(running)
             raise
+
+
+def _full_speed_seconds(request: Request, resources: Resources) -> float:
+    """The seconds of phase 1 of a pruned run, if it kept all devices busy."""
+    backend, local = resources.backends[0], request.mode.starts_anywhere
+    seconds = backend.sweep_seconds(request.rows, request.cols, request.scoring, local)
+    return request.share * seconds * request.strands / len(resources.backends)

@@ -46,7 +46,8 @@ class TileRecord:
 
     Indices of lines count from the tile's own corner. The last ones are its bottom and right edges, unless
     these lie on the edge of the matrix and are not needed. `best` is in whole-matrix indices. Of the tile's
-    cells, `left_out` were not computed.
+    cells, `left_out` were not computed. `added`, at most 0, is to be added to all values of the lines: below
+    a guessed row (`phases.guessed_lines`) they are too high.
     """
 
     rows: PackedLines
@@ -55,6 +56,7 @@ class TileRecord:
     row_starts: PackedStarts | None = None
     col_starts: PackedStarts | None = None
     left_out: int = 0
+    added: int = 0
 
     def deflated(self) -> TileRecord:
         """The record with deflated arrays. Their checksums are computed now, not when they are written."""
@@ -121,7 +123,10 @@ class Store(Protocol):
         ...
 
     def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
-        """Store a tile. `writer` may have written a part of its file already."""
+        """Store a tile. `writer` may have written a part of its file already.
+
+        A tile that is held in memory may be stored again with another best cell and another `added`.
+        """
         ...
 
     def get_tile(self, tile: Tile) -> TileRecord:

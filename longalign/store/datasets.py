@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from longalign.store.blocks import write_blocks
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.deflated import DeflatedArray
-from longalign.store.line_tables import stored_form
+from longalign.store.line_tables import dense, stored_form
 
 if TYPE_CHECKING:
     import h5py
@@ -29,6 +29,9 @@ LINE_DATASETS = {
 
 #: The attribute of the file of a pruned tile that says how many of its cells were not computed.
 CELLS_LEFT_OUT = "cells_left_out"
+
+#: The attribute of the file of a pruned tile with the constant that is to be added to its values.
+ADDED = "added"
 
 #: The name of the dataset that lists wide values, and the datasets that these belong to.
 APART, APART_FROM = "apart", tuple(f"{side}/{name}" for side in LINES for name in ("steps", "gaps"))
@@ -109,7 +112,7 @@ def tile_datasets(record: TileRecord, is_pruned: bool) -> dict[str, tuple[Any, s
     Only tiles that are pruned have values so wide that they are kept apart.
     """
     datasets = {
-        f"{side}/{name}": (getattr(packed, name), *words)
+        f"{side}/{name}": (dense(getattr(packed, name)), *words)
         for group, known in ((LINES, LINE_DATASETS), (STARTS, START_DATASETS))
         for side in group
         if (packed := getattr(record, side)) is not None

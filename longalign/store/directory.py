@@ -52,6 +52,7 @@ from longalign.store.base import NONE_FOUND, DamagedFile, DamagedTile, NextBest,
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
+    ADDED,
     APART,
     APART_FROM,
     CELLS_LEFT_OUT,
@@ -306,7 +307,7 @@ class DirectoryStore:
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
             if APART in datasets:
-                file.attrs[CELLS_LEFT_OUT] = record.left_out
+                file.attrs[CELLS_LEFT_OUT], file.attrs[ADDED] = record.left_out, record.added
             for name, (values, description, units) in datasets.items():
                 dataset = writer.complete_dataset(name, values)
                 describe(dataset, description, units)
@@ -315,10 +316,12 @@ class DirectoryStore:
         wide = {}
         if APART in datasets:
             wide = schema.apart_by_name(datasets[APART][0], [blocks[name].shape for name in APART_FROM])
-        self._reader.remember(path, schema.LocatedTile(record.best, blocks, wide, record.left_out))
+        self._reader.remember(
+            path, schema.LocatedTile(record.best, blocks, wide, record.left_out, record.added)
+        )
 
     def get_tile(self, tile: Tile) -> TileRecord:
-        best, left_out = self._read_located(tile, lambda located, _: (located.best, located.left_out))
+        located = self._read_located(tile, lambda located, _: located)
 
         def datasets(side: str, names: Iterable[str]) -> dict[str, LazyDataset]:
             keys = {name: f"{side}/{name}" for name in names if name != "index"}
@@ -332,12 +335,12 @@ class DirectoryStore:
             for side, index in zip(LINES, indices, strict=True)
         )
         if not self.manifest.is_eager:
-            return TileRecord(rows, cols, best, left_out=left_out)
+            return TileRecord(rows, cols, located.best, left_out=located.left_out, added=located.added)
         row_starts, col_starts = (
             PackedStarts(index=index, **datasets(side, START_DATASETS))
             for side, index in zip(STARTS, indices, strict=True)
         )
-        return TileRecord(rows, cols, best, row_starts, col_starts)
+        return TileRecord(rows, cols, located.best, row_starts, col_starts)
 
     def check_tile(self, tile: Tile) -> BestCell:
         """Read a whole tile's file, without what is cached of it; returns its best cell.

@@ -271,7 +271,12 @@ def stored_form(values: Any) -> tuple[Any, NDArray[np.int64]]:
         return values, NONE_APART
     if values.wide:
         return values.whole(), NONE_APART
-    return values.narrow, values.listed()
+    return dense(values.narrow), values.listed()
+
+
+def dense(values: Any) -> Any:
+    """An array from which no values are left out."""
+    return values.whole() if isinstance(values, BandArray) else values
 
 
 class _KeepsWideApart(NarrowTable):
@@ -324,6 +329,10 @@ class BandArray:
             if first < end:
                 values[first - start : end - start] = stretch[first - begin : end - begin]
         return values
+
+    def whole(self) -> NDArray[np.signedinteger[Any]]:
+        """All values in one array."""
+        return np.array([self[line, 0:] for line in range(self.shape[0])], self.dtype).reshape(self.shape)
 
 
 class BandTable(_KeepsWideApart):

@@ -50,9 +50,10 @@ class MemoryStore:
 
     def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
         with self._lock:  # two devices may each drop a boundary of the same tile
+            before = self._tiles.get((tile.row, tile.col))
             self._tiles[tile.row, tile.col] = record
             above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)
-            dropped = []
+            dropped = [] if before is None else [before.rows, before.cols]
             if self._edges_only and above in self._tiles and above[0] not in self._kept:
                 dropped.append(self._tiles[above].rows)
                 self._tiles[above] = replace(self._tiles[above], rows=NO_LINES)

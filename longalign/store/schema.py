@@ -21,7 +21,7 @@ from longalign.model.geometry import Tile
 from longalign.model.pruning import SPACING
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import ANCHOR_STRIDE
-from longalign.store.datasets import APART, APART_FROM, CELLS_LEFT_OUT, LINES, STARTS
+from longalign.store.datasets import ADDED, APART, APART_FROM, CELLS_LEFT_OUT, LINES, STARTS
 from longalign.store.line_tables import Patches, patches_of
 from longalign.store.manifest import Manifest, SequenceRecord
 
@@ -229,14 +229,15 @@ def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray
 class LocatedTile:
     """What a tile's file holds: its best cell, and where the blocks of each dataset lie.
 
-    `apart` has the wide values that the file lists, by the dataset and the line that they belong to. Of the
-    tile's cells, `left_out` were not computed.
+    `apart` has the wide values that the file lists, by the dataset and the line that they belong to.
+    `left_out` and `added` are those of `TileRecord`.
     """
 
     best: BestCell
     blocks: Mapping[str, BlockTable]
     apart: Mapping[str, Mapping[int, Patches]] = field(default_factory=dict)
     left_out: int = 0
+    added: int = 0
 
 
 def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
@@ -254,12 +255,22 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
             index = blocks[f"{side}/index"].all(descriptor)
             if index.ravel().tolist() != [*lines]:
                 raise ValueError(f"{side}/index names other lines than the tile keeps")
-    # Stores have not always noted it.
-    left_out = integer_attribute(file, CELLS_LEFT_OUT) if CELLS_LEFT_OUT in file.attrs else 0
-    if not 0 <= left_out <= (tile.cells if manifest.pruned_with is not None else 0):
-        raise ValueError(f"{CELLS_LEFT_OUT} is {left_out}")
+    is_pruned = manifest.pruned_with is not None
+    left_out = _later_attribute(file, CELLS_LEFT_OUT, 0, tile.cells if is_pruned else 0)
+    added = _later_attribute(file, ADDED, _INT32[0] if is_pruned else 0, 0)
     wide = _listed_apart(descriptor, tables, blocks)
-    return LocatedTile(_best_cell(file, manifest, tile), blocks, wide, left_out)
+    return LocatedTile(_best_cell(file, manifest, tile), blocks, wide, left_out, added)
+
+
+def _later_attribute(file: h5py.File, name: str, least: int, most: int) -> int:
+    """An integer attribute that files have not always had; 0 if it is missing.
+
+    Raises ValueError or TypeError if it is of another type, or outside of these limits.
+    """
+    value = integer_attribute(file, name) if name in file.attrs else 0
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}")
+    return value
 
 
 def _listed_apart(

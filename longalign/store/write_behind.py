@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition
 from types import TracebackType
 
@@ -21,6 +21,9 @@ class WriteBehind:
     device, or part of one, that sweeps. If a write fails, `flush` and every later call that stores, drops or
     reads a tile, or stores a result of phase 2 or 3, raise its error. Leaving the context waits for all
     writes. It raises the error of a failed write unless the block itself raised one.
+
+    In a block of `held`, tiles are only kept in memory: their values are not known to be right. They are
+    written when the block has ended, and lost if it raises an exception.
     """
 
     def __init__(self, store: Store, devices: int) -> None:
@@ -29,6 +32,8 @@ class WriteBehind:
         self._changed = Condition()  # guards the two below
         self._unwritten: dict[tuple[int, int], TileRecord] = {}
         self._error: BaseException | None = None
+        self._holds = False
+        self._held: dict[Place, tuple[Tile, TileRecord]] = {}
 
     def __enter__(self) -> WriteBehind:
         return self
@@ -40,12 +45,27 @@ class WriteBehind:
         if error is None:
             self.flush()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold tiles back until the block ends well."""
+        self._holds = True
+        try:
+            yield
+            self._unwritten.update({place: record for place, (_, record) in self._held.items()})
+            for tile, record in self._held.values():
+                self._thread.submit(self._write, tile, record, None)
+        finally:
+            self._holds, self._held = False, {}
+
     def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
-        return self._store.open_writer(tile)
+        return nullcontext() if self._holds else self._store.open_writer(tile)
 
     def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
         key = tile.row, tile.col
         with self._changed:
+            if self._holds:
+                self._held[key] = tile, record
+                return
             self._wait_for_room(self._devices - 1)
             self._unwritten[key] = record
         try:
@@ -89,23 +109,31 @@ class WriteBehind:
 
     def stored_tiles(self) -> set[Place]:
         with self._changed:
-            unwritten = set(self._unwritten)
+            unwritten = {*self._unwritten, *self._held}
         # Those on their way first: a tile that arrives in the meantime is in the store's list.
         return unwritten | self._store.stored_tiles()
 
     def get_tile(self, tile: Tile) -> TileRecord:
         with self._changed:
             self._raise_error()  # otherwise a tile that could not be written would seem damaged
-            unwritten = self._unwritten.get((tile.row, tile.col))
+            unwritten = self._in_memory(tile)
         return self._store.get_tile(tile) if unwritten is None else unwritten
 
     def check_tile(self, tile: Tile) -> BestCell:
         with self._changed:
             self._raise_error()
-            unwritten = self._unwritten.get((tile.row, tile.col))
+            unwritten = self._in_memory(tile)
         return self._store.check_tile(tile) if unwritten is None else unwritten.best
 
+    def _in_memory(self, tile: Tile) -> TileRecord | None:
+        """The record of a tile that is not written yet. The caller holds the lock."""
+        place = tile.row, tile.col
+        return self._held[place][1] if place in self._held else self._unwritten.get(place)
+
     def drop_tile(self, row: int, col: int) -> None:
+        with self._changed:
+            if self._held.pop((row, col), None) is not None:
+                return
         self.flush()
         self._store.drop_tile(row, col)
 

@@ -278,7 +278,19 @@ DATASET_FORGERIES = [*NO_OTHER_NUMBERS, *OTHER_NUMBERS]
 
 # --- attributes of a file
 
-_ATTRIBUTES = ["run", "i0", "i1", "j0", "j1", "best_score", "best_i", "best_j", "cells_left_out", "complete"]
+_ATTRIBUTES = [
+    "run",
+    "i0",
+    "i1",
+    "j0",
+    "j1",
+    "best_score",
+    "best_i",
+    "best_j",
+    "cells_left_out",
+    "added",
+    "complete",
+]
 
 
 def forge_attribute(file: h5py.File, rng: random.Random) -> str:

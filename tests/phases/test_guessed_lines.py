@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
 
 import numpy as np
 import pytest
+from examples import share_of_examples
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import (
@@ -31,10 +35,12 @@ from longalign.phases import guessed_lines, score
 from longalign.phases.guessed_lines import GuessedLine, ShiftedEdge, difference, guessed_line
 from longalign.phases.problem import Problem
 from longalign.run import pipeline, slabs
+from longalign.store import DirectoryStore
 from longalign.testing.inputs import mutated
 from longalign.testing.reference import ReferenceBackend, matrices
 
 BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
+SMALL = Geometry((40, 40), chunk=40, leaf=400)
 PLAIN = Scoring(5, -4, 3, 2)
 
 
@@ -69,13 +75,16 @@ def guess_from(patched, cells, bound, repeat):
     patched.setattr(guessed_lines, "_LONGEST_REPEAT", repeat)
 
 
-def run(pair, geometry, backend, command="align"):
-    tiled = SmallTiles(geometry.tile, backend, geometry.leaf, has_parts=True)
-    resources = using(tiled)
+def resources_of(geometry, backend):
+    return using(SmallTiles(geometry.tile, backend, geometry.leaf, has_parts=True))
+
+
+def run(pair, geometry, backend, command="align", store=None):
+    resources = resources_of(geometry, backend)
     if command == "score":
         resources = replace(resources, store_budget=None)
     with geometry.applied():
-        return pair.run(resources, command=command)
+        return pair.run(resources, store, command=command)
 
 
 def line_of(h, gap):
@@ -88,21 +97,49 @@ def cells_inside(pair):
     )
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
-@given(st.data(), problems(scorings=tying_scorings), geometries, st.sampled_from([0, 0, 1, 5, 1000]))
-def test_no_guess_changes_the_result(backend, data, pair, geometry, below):
+belows = st.sampled_from([0, 0, 1, 5, 1000])
+
+
+def guess_any(patched, data, pair, below):
+    """Let runs guess from milestones near the best path and elsewhere; returns the best cell."""
     truth = pair.truth()
     too_high = data.draw(st.integers(-2, 8), "how much milestones are too high")
     cells = [(i, j, value + too_high) for i, j, value in best_path_of(pair, truth)]
     if data.draw(st.booleans(), "milestones off the path"):
         cells += data.draw(st.lists(cells_inside(pair), max_size=6))
+    guess_from(patched, cells, int(truth.score) - below, data.draw(st.integers(1, 12), "repeats"))
+    return truth
+
+
+@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
+@given(st.data(), problems(scorings=tying_scorings), geometries, belows)
+def test_no_guess_changes_the_result(backend, data, pair, geometry, below):
     with pytest.MonkeyPatch.context() as patched:
-        guess_from(patched, cells, int(truth.score) - below, data.draw(st.integers(1, 12), "repeats"))
+        truth = guess_any(patched, data, pair, below)
         outcome = run(pair, geometry, backend)
         scored = run(pair, geometry, backend, "score")
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
     assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
     assert scored.end == outcome.end, pair
+
+
+@share_of_examples(1 / 3)
+@given(st.data(), problems(scorings=tying_scorings), geometries, belows)
+def test_no_guess_changes_what_a_store_holds(data, pair, geometry, below):
+    """Some tiles are swept again, from those beside them."""
+    with pytest.MonkeyPatch.context() as patched, TemporaryDirectory() as folder:
+        truth = guess_any(patched, data, pair, below)
+        store = Path(folder)
+        outcome = run(pair, geometry, CPU, store=store)
+        tiles = sorted(store.glob("tiles/*.h5"))
+        lost = data.draw(st.lists(st.sampled_from(tiles), unique=True) if tiles else st.just([]), "lost")
+        for path in [*lost, store / "path.h5", *store.glob("pieces/*")]:
+            path.unlink()
+        with geometry.applied():
+            resumed = pipeline.resume(store, resources_of(geometry, CPU))
+    for found in (outcome, resumed):
+        assert BestCell(found.end.value, found.end.i, found.end.j) == truth, pair
+        assert found_path(found) == walked(pair, found.end.i, found.end.j), pair
 
 
 def related(length=400, seed=1, rate=0.02):
@@ -111,8 +148,8 @@ def related(length=400, seed=1, rate=0.02):
     return Pair.of_codes(query, mutated(query, length, rate, rng), Scoring(), MODES["local"])
 
 
-def accepted(pair, monkeypatch, too_high, repeat=20):
-    """The outcome of a run, and the rows of guesses that were right, each with what was added."""
+def accepted(pair, monkeypatch, too_high, repeat=20, store=None):
+    """The outcome of a run, and the rows that were guessed, each with what was added if it was right."""
     found = {}
 
     def noted(line, *arguments):
@@ -124,8 +161,8 @@ def accepted(pair, monkeypatch, too_high, repeat=20):
     cells = [(i, j, value + too_high) for i, j, value in best_path_of(pair, truth)]
     monkeypatch.setattr(score, "difference", noted)
     guess_from(monkeypatch, cells, int(truth.score), repeat)
-    outcome = run(pair, Geometry((40, 40), chunk=40, leaf=400), CPU)
-    assert run(pair, Geometry((40, 40), chunk=40, leaf=400), CPU, "score").end == outcome.end
+    outcome = run(pair, SMALL, CPU, store=store)
+    assert run(pair, SMALL, CPU, "score").end == outcome.end
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth
     assert found_path(outcome) == walked(pair, truth.i, truth.j)
     return outcome, found
@@ -141,9 +178,31 @@ def test_right_guesses_are_accepted_whatever_the_constant(mode, too_high, monkey
     assert set(found.values()) == {-too_high}
 
 
-def test_tiles_below_a_wrong_guess_are_swept_again(monkeypatch):
+@pytest.mark.parametrize("too_high", [0, 1, 7])
+def test_right_guesses_are_accepted_in_a_stored_run(too_high, monkeypatch, tmp_path):
+    _, found = accepted(related(), monkeypatch, too_high, store=tmp_path)
+    assert len(found) >= 3
+    assert set(found.values()) == {-too_high}
+    with DirectoryStore.open(tmp_path) as store:
+        added = [store.get_tile(store.manifest.grid.tile(*place)).added for place in store.stored_tiles()]
+    assert set(added) == {0, -too_high}
+
+
+def test_no_row_of_a_long_stored_run_is_guessed(monkeypatch, tmp_path):
+    """All that is below a guess would be lost if the run were stopped."""
+    monkeypatch.setattr(slabs, "_LONGEST_HELD", 0.0)
+    monkeypatch.setattr(score, "difference", None)
     pair = related()
-    outcome, found = accepted(pair, monkeypatch, too_high=-1)
+    truth = pair.truth()
+    guess_from(monkeypatch, best_path_of(pair, truth), int(truth.score), 20)
+    outcome = run(pair, SMALL, CPU, store=tmp_path)
+    assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth
+
+
+@pytest.mark.parametrize("is_stored", [False, True], ids=["in memory", "stored"])
+def test_tiles_below_a_wrong_guess_are_swept_again(is_stored, monkeypatch, tmp_path):
+    pair = related()
+    outcome, found = accepted(pair, monkeypatch, too_high=-1, store=tmp_path if is_stored else None)
     assert len(found) >= 3
     assert set(found.values()) == {None}
     [phase] = [phase for phase in outcome.phases if phase.name == "score"]
@@ -163,6 +222,23 @@ def test_a_tile_below_a_right_guess_does_not_depend_on_what_a_wrong_one_left_out
         guess_from(monkeypatch, cells, 140 - 5 * cut, 1)
         end = run(pair, Geometry((7, 10), chunk=7, leaf=12), ReferenceBackend()).end
         assert (end.value, end.i, end.j) == (140, 28, 28)
+
+
+def test_tiles_below_guesses_are_not_stored_before_these_are_checked(monkeypatch, tmp_path):
+    """A run that is stopped leaves neither tiles nor temporary files; one that goes on finds the same."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    pair = related()
+    truth = pair.truth()
+    guess_from(monkeypatch, best_path_of(pair, truth), int(truth.score), 20)
+    with mock.patch.object(score, "difference", stop), pytest.raises(KeyboardInterrupt):
+        run(pair, SMALL, CPU, store=tmp_path)
+    assert [*(tmp_path / "tiles").iterdir()] == []
+    outcome = run(pair, SMALL, CPU, store=tmp_path)
+    assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth
+    assert found_path(outcome) == walked(pair, truth.i, truth.j)
 
 
 def test_a_path_that_begins_below_a_guess(monkeypatch):

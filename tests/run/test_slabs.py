@@ -177,6 +177,6 @@ def test_rows_are_guessed_only_before_the_first_tile(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(one.store, "stored_tiles", lambda: {(0, 0)})
         found.open_engine(one)
-    assert one.guesses.lines == {}
+    assert one.guesses == {}
     assert found.open_engine(one).capacity == 6
-    assert sorted(one.guesses.lines) == list(found.rows)
+    assert sorted(one.guesses) == list(found.rows)

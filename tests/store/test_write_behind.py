@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from threading import Event
 
 import numpy as np
@@ -162,6 +163,43 @@ def test_a_write_that_fails_is_reported_whatever_is_asked_for_next(row):
         behind.get_tile(TILES[0])
     with pytest.raises(StoreError, match=f"disk full at {row}"):
         behind.__exit__(None, None, None)
+
+
+def test_held_tiles_are_written_at_the_end():
+    store = willing()
+    with WriteBehind(store, devices=1) as behind:
+        behind.put_tile(TILES[0], record(TILES[0]))
+        behind.flush()
+        with behind.held():
+            for tile in TILES[1:]:
+                behind.put_tile(tile, record(tile))
+            changed = replace(behind.get_tile(TILES[2]), added=-5)
+            behind.put_tile(TILES[2], changed)
+            behind.drop_tile(1, 0)
+            behind.flush()
+            assert store.stored_tiles() == {(0, 0)}
+            assert behind.stored_tiles() == {(0, 0), (2, 0)}
+            assert behind.check_tile(TILES[2]) == changed.best
+        behind.flush()
+        assert store.get_tile(TILES[2]) is changed
+        behind.put_tile(TILES[1], record(TILES[1]))
+        behind.flush()
+        assert store.stored_tiles() == PLACES
+
+
+def stopped_after(tile, behind):
+    with behind.held():
+        behind.put_tile(tile, record(tile))
+        raise KeyboardInterrupt
+
+
+def test_held_tiles_are_lost_when_the_run_is_stopped():
+    store = willing()
+    with WriteBehind(store, devices=1) as behind:
+        with pytest.raises(KeyboardInterrupt):
+            stopped_after(TILES[0], behind)
+        assert behind.stored_tiles() == set()
+    assert store.stored_tiles() == set()
 
 
 def put_all(behind):

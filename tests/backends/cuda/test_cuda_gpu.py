@@ -571,7 +571,8 @@ def test_back_ends_that_share_a_gpu_load_a_kernel_at_once():
 
 
 @pytest.mark.parametrize("mode", ["local", "global"])
-def test_a_band_that_is_swept_in_several_places_at_once(mode, monkeypatch):
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_band_that_is_swept_in_several_places_at_once(mode, stored, monkeypatch, tmp_path):
     """Alignment and score are those of an unpruned run; so are they after guesses that are wrong."""
     rng = np.random.default_rng(21)
     query = rng.integers(0, 4, 500_000, np.uint8)
@@ -591,7 +592,8 @@ def test_a_band_that_is_swept_in_several_places_at_once(mode, monkeypatch):
     for margin, accepted in ((guessed_lines._MARGIN, True), (-(1 << 11), False)):
         found.clear()
         monkeypatch.setattr(guessed_lines, "_MARGIN", margin)
-        pruned = longalign.align(*pair, **options)
+        store = tmp_path / str(accepted) if stored else None
+        pruned = longalign.align(*pair, store=store, **options)
         assert (pruned.score, pruned.query_end, pruned.cigar) == (whole.score, whole.query_end, whole.cigar)
         assert len(found) > 2
         assert all((added is not None) == accepted for added in found.values())
