@@ -25,8 +25,8 @@ _MOST_SLABS = 6
 #: sweep of one tile keeps much of a device busy.
 _WIDE_BAND = 1 << 20
 
-#: In a run with a store, rows are guessed only if phase 1 is expected to take at most this many seconds on a
-#: device at full speed. In a band, it takes about four times as long. Its tiles are written when it is over.
+#: In a run with a store, rows are guessed only if phase 1 would take at most this many seconds on devices at
+#: full speed. In a narrow band it takes several times as long. A stop before its end loses all tiles.
 _LONGEST_HELD = 2.5
 
 #: The most slabs of a wide band for each device: while the host packs the boundaries of one tile, the device
