@@ -12,10 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from longalign.model.alignment import Alignment, Lengths, Op, uses_query, uses_target
-from longalign.model.alphabet import AMBIGUOUS_IN_QUERY, Codes
+from longalign.model.alphabet import Codes
 from longalign.model.karlin_altschul import NOT_THE_BEST, Significance, significance
 
 _CHUNK = 1 << 20  # letter pairs compared at a time: some tens of MB
+
+#: A code for each letter. A C G T have 0 1 2 3, so the two of a transition differ in the higher bit only.
+_OTHER = 4
+_BASE_CODES = np.full(256, _OTHER, np.uint8)
+_BASE_CODES[[*b"ACGTU"]] = 0, 1, 2, 3, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class Statistics:
     - `columns`: letter pairs and letters against a gap.
     - `matches`, `mismatches`: columns of two letters, equal or not. An ambiguous letter never matches.
     - `transitions`, `transversions`, `ambiguous_pairs`: the mismatches by kind: A with G or C with T, other
-      pairs of nucleotides, and pairs with an ambiguous letter. None with a substitution matrix.
+      pairs of nucleotides, and pairs with an ambiguous letter. None if the letters are not nucleotides.
     - `insertions`, `inserted_letters`: gaps in the target, and the query letters in them.
     - `deletions`, `deleted_letters`: gaps in the query, and the target letters in them.
     - `longest_match`: columns of the longest run of matches.
@@ -103,12 +108,11 @@ def _ratio(part: int, whole: int) -> float:
 
 def _kinds_of_mismatches(alignment: Alignment) -> tuple[int, int, int] | tuple[None, None, None]:
     """Transitions, transversions, and pairs with an ambiguous letter."""
-    if alignment.scoring.matrix is not None:
+    if alignment.scoring.alphabet.complement is None:
         return None, None, None
     transitions = transversions = 0
     for query, target in _mismatches(alignment):
-        # A C G T have the codes 0 1 2 3: those of a transition differ in one bit. Ambiguous ones are higher.
-        known = (query < AMBIGUOUS_IN_QUERY) & (target < AMBIGUOUS_IN_QUERY)
+        known = (query < _OTHER) & (target < _OTHER)
         transition = int(np.count_nonzero(known & (query ^ target == 2)))
         transitions += transition
         transversions += int(np.count_nonzero(known)) - transition
@@ -116,22 +120,18 @@ def _kinds_of_mismatches(alignment: Alignment) -> tuple[int, int, int] | tuple[N
 
 
 def _mismatches(alignment: Alignment, chunk: int = _CHUNK) -> Iterator[tuple[Codes, Codes]]:
-    """The codes of the letters in mismatches, query and target, at most `chunk` pairs at a time."""
+    """The `_BASE_CODES` of the letters in mismatches, query and target, at most `chunk` pairs at a time."""
     ops, lengths = alignment.ops, alignment.lengths
     chosen = ops == Op.MISMATCH
     rows = alignment.rows[0] + np.cumsum(lengths * uses_query(ops))[chosen]
     cols = alignment.target_start + np.cumsum(lengths * uses_target(ops))[chosen]
     ends = np.cumsum(lengths[chosen])  # counted in mismatches alone
-    query, target = alignment.query, alignment.target
-    query_codes, target_codes = (
-        np.frombuffer(table, np.uint8) for table in (query.alphabet.query_codes, target.alphabet.target_codes)
-    )
-    query_letters, target_letters = query.strand_letters, target.strand_letters
+    query_letters, target_letters = alignment.query.strand_letters, alignment.target.strand_letters
     for start in range(0, alignment.mismatches, chunk):
         places = np.arange(start, min(start + chunk, alignment.mismatches))
         runs = np.searchsorted(ends, places, side="right")
         before_end = ends[runs] - places
         yield (
-            query_codes[query_letters[rows[runs] - before_end]],
-            target_codes[target_letters[cols[runs] - before_end]],
+            _BASE_CODES[query_letters[rows[runs] - before_end]],
+            _BASE_CODES[target_letters[cols[runs] - before_end]],
         )
