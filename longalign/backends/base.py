@@ -361,6 +361,9 @@ class Backend(Protocol):
     #: Seconds that a tile takes beside its sweep: its edges, its file.
     tile_overhead: float
 
+    #: Seconds that a pruned sweep takes for each row besides its cells, where it follows a narrow band.
+    band_row_seconds: float
+
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         """All kernels that the back end may use by default. Those that take longest to compile come first.
 

@@ -45,6 +45,9 @@ from longalign.system.threads import processors
 
 SCHEMA = "longalign.devices/1"
 
+#: Of smaller shares only this is said. Of whole blocks of cells, more is computed.
+_LEAST_SHARE = 0.001
+
 #: Options that only a plan depends on, and their defaults.
 _OF_A_PLAN: dict[str, str | None] = {"mode": LOCAL, "strand": "plus"}
 _OF_A_PLAN |= dict.fromkeys(("free", *sorted(SCORING_OPTIONS)))
@@ -154,7 +157,8 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     try:
         check_letters(Request.of(spec), using)
         with progress("auto", sys.stderr, quiet=False) as show:
-            known = find_bound(spec, problems, backend, [backend], Recorder(show))
+            recorder = Recorder(show)
+            known = find_bound(spec, problems, backend, [backend], recorder)
         request = Request.of(spec, known=known)
         grid, budgets = plan(request, using), store_budgets(request, using)
     except UsageError as refused:
@@ -170,8 +174,9 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
         "tile": f"{tile.i1} x {tile.j1}",
         "chunk": "{} x {}".format(*grid.chunk_shape),
         "boundaries": format_size(round_size(ceil(kept * request.cell_bytes))),
+        **{phase.name: f"took {format_seconds(phase.seconds)} just now" for phase in recorder.finished},
         "pruning": _pruning(known, spec.scoring),
-        "phase 1": _phase_1(cost.phase_1, known),
+        "phase 1": _phase_1(cost.phase_1, known, backend.band_row_seconds * max(grid.rows, grid.cols)),
         **_phases_2_and_3(request, cost, budgets),
         **backend.explain(job),
     }
@@ -180,14 +185,16 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
 def _pruning(known: KnownBound | None, scoring: Scoring) -> str:
     if known is None:
         return "none: the matrix is small, or seeds find no alignment with which a run would be faster"
-    score, share = scoring.spell(known.score), format_share(known.share)
-    return f"seeds give an alignment of score {score}; about {share} of the cells are needed"
+    share = f"about {format_share(known.share)}" if known.share >= _LEAST_SHARE else "less than 0.1%"
+    return f"seeds give an alignment of score {scoring.spell(known.score)}; {share} of the cells are needed"
 
 
-def _phase_1(seconds: float, known: KnownBound | None) -> str:
+def _phase_1(seconds: float, known: KnownBound | None, of_rows: float) -> str:
+    """The time of phase 1; `of_rows` are the seconds that a pruned sweep takes besides its cells."""
     if known is None:
         return f"about {format_seconds(seconds)}"
-    return f"about {format_seconds(known.share * seconds)}, and {format_seconds(seconds)} without pruning"
+    pruned = min(seconds, known.share * seconds + of_rows)
+    return f"about {format_seconds(pruned)}, and {format_seconds(seconds)} without pruning"
 
 
 def _phases_2_and_3(request: Request, cost: Cost, budgets: Sequence[Budget]) -> dict[str, str]:

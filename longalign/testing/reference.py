@@ -148,7 +148,7 @@ class ReferenceBackend:
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20
     line_bytes = 16
-    tile_overhead = 0.0
+    tile_overhead = band_row_seconds = 0.0
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = []

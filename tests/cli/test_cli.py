@@ -28,6 +28,7 @@ from related_pairs import mutated_copy
 
 from longalign import api
 from longalign.backends.base import Kernel
+from longalign.backends.cpu import CpuBackend
 from longalign.cli import main
 from longalign.errors import InternalError
 from longalign.formats import registry
@@ -1182,7 +1183,12 @@ def test_a_plan_says_what_pruning_is_expected_to_save(run, tmp_path, monkeypatch
     )
     assert 0.95 * score < int(words[1]) <= score
     assert 0 < int(words[2]) < 30
-    assert found["phase 1"].endswith(" without pruning")
+    assert found["seed"].startswith("took ")
+    [seconds, whole] = re.findall(r"\d[\d.]* \w+", found["phase 1"])
+    assert found["phase 1"] == f"about {seconds}, and {whole} without pruning"
+    with monkeypatch.context() as patched:
+        patched.setattr(CpuBackend, "band_row_seconds", 1e6)  # not more than without pruning
+        assert planned("target")["phase 1"] == f"about {whole}, and {whole} without pruning"
     # The kernel is told for the job as it is swept. Blocks of jobs that are pruned are lower.
     assert found["row block"] == "at most 1024 rows"
     assert "with --store-budget" not in found
