@@ -151,7 +151,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "off"),
         default="auto",
         help="auto: leave out cells that provably lie on no optimal alignment, given an alignment that "
-        "seeds find; the result is the same. Eager start states and --top need all cells (default: auto)",
+        "seeds find; the result is the same. Eager start states, --top and proteins need all cells "
+        "(default: auto)",
     )
     _add_resources(parser)
     _add_cluster(parser)

@@ -106,6 +106,12 @@ class Alphabet:
         letters = "".join(_CODES_OF_BASES) + "".join(AMBIGUITIES)
         return cls("DNA", letters, _table(query), _table(target), masked)
 
+    @property
+    def begins_with_bases(self) -> bool:
+        """Whether the codes 0 to 3 are those of A, C, G and T, in any order, on both sides."""
+        bases = BASES.encode()
+        return {*bases.translate(self.query_codes)} == {*bases.translate(self.target_codes)} == {*range(4)}
+
     def are_same(self, query: Codes, target: Codes) -> NDArray[np.bool_]:
         """Whether letters of the query and of the target, one below the other, are the same, by their codes.
 

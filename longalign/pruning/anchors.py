@@ -34,7 +34,7 @@ def chained(segments: Segments, shape: tuple[int, int], scoring: Scoring, mode: 
     row, col, length = segments.row + trim, segments.col + trim, segments.length - 2 * trim
     row_end, col_end = row + length, col + length
     # A match that scores 0 still avoids a mismatch or two letters in gaps.
-    extra = 0 if scoring.match > 0 else max(1, min(-scoring.mismatch, 2 * scoring.gap_extend))
+    extra = 0 if scoring.highest > 0 else max(1, min(-scoring.lowest, 2 * scoring.gap_extend))
     ends = mode.ends
     first, last = np.zeros_like(row), np.zeros_like(row)
     if not ends.starts_anywhere:

@@ -35,8 +35,8 @@ class Bridges(NamedTuple):
     loss: NDArray[np.int64]
 
     def is_good(self, scoring: Scoring) -> NDArray[np.bool_]:
-        """Which of them lose at most what one mismatch in place of a match loses."""
-        return self.loss <= scoring.highest - scoring.mismatch
+        """Which of them lose at most what the worst letter pair in place of the best one loses."""
+        return self.loss <= scoring.highest - scoring.lowest
 
 
 def bridges(query: Codes, target: Codes, scoring: Scoring, rectangles: NDArray[np.int64]) -> Bridges:

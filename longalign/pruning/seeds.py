@@ -78,8 +78,8 @@ def lower_bound(
 ) -> LowerBound | None:
     """A real alignment of two sequences in a mode, and its score.
 
-    None with a substitution matrix, if a sequence is very short, if there are hardly any seeds or no time to
-    look for them, or if the alignment is no better than an empty one that the mode allows.
+    None if the letters are not nucleotides, if a sequence is very short, if there are hardly any seeds or no
+    time to look for them, or if the alignment is no better than an empty one that the mode allows.
 
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
     `TimeBudget` limits the time to a small share of the time of a sweep. With `more_for_related`, closely
@@ -89,7 +89,7 @@ def lower_bound(
     """
     shape = len(query), len(target)
     k = word_length(*shape)
-    if scoring.matrix is not None or min(shape) < 2 * k:
+    if not scoring.alphabet.begins_with_bases or min(shape) < 2 * k:
         return None
     query, target = _writable(query), _writable(target)
     limits = *shape, scoring, mode.starts_anywhere, backend

@@ -42,7 +42,7 @@ def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int, most_wo
     found = np.empty((4, len(words)), np.int64)
     # A detour leaves the diagonal by one gap and returns by another, and has fewer pairs.
     most_loss = 2 * scoring.opening + scoring.highest
-    numbers = np.array([k, scoring.match, most_loss], np.int64)
+    numbers = np.array([k, scoring.highest, most_loss], np.int64)
     count = _joiner()(query, target, table_of(scoring), words, numbers, found)
     order = np.argsort(found[0, :count], kind="stable")
     return Segments(*(column[order] for column in found[:, :count]))
@@ -58,33 +58,37 @@ def _make_word_joiner() -> Callable[..., int]:
         found[2, count], found[3, count] = end - begin, score
 
     def join_words(query: Any, target: Any, table: Any, words: Any, numbers: Any, found: Any) -> int:
-        k, match, most_loss = numbers[0], numbers[1], numbers[2]
+        k, highest, most_loss = numbers[0], numbers[1], numbers[2]
         rows, count = len(query), 0
-        current, begin, end, lost = number(0), number(0), number(0), number(0)  # no segment if end == begin
+        current, begin, end, score = number(0), number(0), number(0), number(0)  # no segment if end == begin
         for w in range(len(words)):
             diagonal = number(words[w] >> shift) - rows
             i = number(words[w] & mask)
             is_on = end > begin and diagonal == current
             x = max(i, end) if is_on else i
+            in_word = number(0)
             while x < i + k and query[x] == target[x + diagonal]:
+                in_word += table[query[x] * PITCH + target[x + diagonal]]
                 x += 1
             if x < i + k:
                 continue  # another word with the same hash
-            loss = number(0)
+            loss, between = number(0), number(0)
             if is_on:
                 x = end
                 while x < i and loss <= most_loss:
-                    loss += match - table[query[x] * PITCH + target[x + diagonal]]
+                    pair = table[query[x] * PITCH + target[x + diagonal]]
+                    between += pair
+                    loss += highest - pair
                     x += 1
             if not is_on or loss > most_loss:
                 if end > begin:
-                    put(found, count, begin, end, current, (end - begin) * match - lost)
+                    put(found, count, begin, end, current, score)
                     count += 1
-                current, begin, lost, loss = diagonal, i, number(0), number(0)
+                current, begin, score, between = diagonal, i, number(0), number(0)
             end = i + k
-            lost += loss
+            score += between + in_word
         if end > begin:
-            put(found, count, begin, end, current, (end - begin) * match - lost)
+            put(found, count, begin, end, current, score)
             count += 1
         return count
 

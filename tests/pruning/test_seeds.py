@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import parasail_score, spell
+from oracles import biopython_score, parasail_score, spell
 from related_pairs import mutated_copy, related_pairs
 
 from longalign.backends.cpu import CpuBackend
@@ -37,11 +37,18 @@ def _patience():
 
 def check(found: LowerBound, query, target, scoring, mode) -> None:
     """The runs are an alignment of the mode, and worth the score."""
-    sequences = [
-        Sequence.from_letters("s", spell(codes), alphabet=scoring.alphabet) for codes in (query, target)
-    ]
+    check_letters(found, *(letters_of(codes, scoring) for codes in (query, target)), scoring, mode)
+
+
+def letters_of(codes, scoring):
+    return Sequence.from_letters("s", spell(codes), alphabet=scoring.alphabet)
+
+
+def check_letters(found: LowerBound, query, target, scoring, mode) -> None:
     score = scoring.unscaled(found.score)
-    alignment = Alignment.from_runs(*sequences, scoring, mode, score, found.start, found.ops, found.lengths)
+    alignment = Alignment.from_runs(
+        query, target, scoring, mode, score, found.start, found.ops, found.lengths
+    )
     alignment.check()
 
 
@@ -57,10 +64,44 @@ def test_a_bound_is_the_score_of_an_alignment_and_never_above_the_best(pair, sco
 @given(related_pairs(300))
 def test_ambiguous_letters_that_score_otherwise(rule, pair):
     scoring = Scoring(ambiguous=rule)
-    letters = [Sequence.from_letters("s", spell(codes), alphabet=scoring.alphabet) for codes in pair]
-    found = lower_bound(letters[0].as_query(), letters[1].as_target(), scoring, LOCAL, CPU)
+    query, target = (letters_of(codes, scoring) for codes in pair)
+    found = lower_bound(query.as_query(), target.as_target(), scoring, LOCAL, CPU)
     if found is not None:
-        check(found, *pair, scoring, LOCAL)
+        check_letters(found, query, target, scoring, LOCAL)
+
+
+#: Matrices of nucleotides, in different orders. No pair of the last one scores more than 0.
+MATRICES = {
+    "lastz": Scoring(preset="lastz", unknown="mismatch"),
+    "NUC.4.4": Scoring(matrix=SubstitutionMatrix.load("NUC.4.4"), gap_open=10, gap_extend=1),
+    "costs": Scoring(
+        matrix=SubstitutionMatrix(
+            "costs", "GATC", ((0, -1, -3, -4), (-1, 0, -4, -2), (-3, -2, 0, -1), (-5, -3, -1, 0))
+        ),
+        gap_open=1,
+        gap_extend=2,
+        unknown="mismatch",
+    ),
+}
+
+
+@pytest.mark.parametrize("scoring", MATRICES.values(), ids=MATRICES.keys())
+@given(related_pairs(500), st.sampled_from([*MODES.values()]))
+def test_a_matrix_of_nucleotides(scoring, pair, mode):
+    query, target = (letters_of(codes, scoring) for codes in pair)
+    codes = query.as_query(), target.as_target()
+    found = lower_bound(*codes, scoring, mode, CPU)
+    if found is not None:
+        check_letters(found, query, target, scoring, mode)
+
+
+@pytest.mark.parametrize("scoring", MATRICES.values(), ids=MATRICES.keys())
+def test_the_bound_by_a_matrix_is_close_to_the_best(scoring):
+    query, target = (letters_of(codes, scoring) for codes in mutated_copy(3_000, 0.01, 3))
+    codes = query.as_query(), target.as_target()
+    found, best = lower_bound(*codes, scoring, GLOBAL, CPU), biopython_score(*codes, scoring, GLOBAL)
+    assert found is not None
+    assert best - 0.002 * 3_000 * max(1, scoring.highest) <= found.score <= best
 
 
 @given(related_pairs(200), st.sampled_from(SCORINGS), st.sampled_from([*MODES.values()]))

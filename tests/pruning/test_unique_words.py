@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from related_pairs import related_pairs
 
+from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.scoring import Scoring
 from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import PLACE_BITS, common_unique_words, word_length
-from longalign.testing.inputs import SCORINGS
+from longalign.testing.inputs import SCORINGS, matrix_of
 
 
 def plain_places(query, target, k):
@@ -48,7 +49,14 @@ def test_about_as_many_as_asked_for_are_sampled():
     assert 9_000 < len(found_places(codes, codes, 21, 10_000)) < 11_000
 
 
-@given(related_pairs(400), st.sampled_from(SCORINGS), st.sampled_from([7, 11]))
+ANY_MATRIX = Scoring(
+    matrix=matrix_of([[5, -2, 1, -3], [0, 4, -1, -2], [-3, -1, 6, 0], [-2, 2, -4, 3]]),
+    gap_open=3,
+    gap_extend=1,
+)
+
+
+@given(related_pairs(400), st.sampled_from([*SCORINGS, ANY_MATRIX]), st.sampled_from([7, 11]))
 def test_segments_are_stretches_of_diagonals_with_their_scores(pair, scoring, k):
     query, target = pair
     found = find_segments(query, target, scoring, k, 1 << 20)
@@ -59,8 +67,8 @@ def test_segments_are_stretches_of_diagonals_with_their_scores(pair, scoring, k)
         assert length >= k
         assert pairs[:k].all()
         assert pairs[-k:].all()
-        matches = int(pairs.sum())
-        assert score == matches * scoring.match + (length - matches) * scoring.mismatch
+        cells = query[row : row + length] * PITCH + target[col : col + length].astype(int)
+        assert score == table_of(scoring)[cells].sum()
         assert ends.get(col - row, -1) <= row
         ends[col - row] = row + length
     places = {p for p, _ in plain_places(query, target, k)}

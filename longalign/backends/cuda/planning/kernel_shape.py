@@ -67,10 +67,6 @@ _COLUMNS_WITHOUT_FLOOR = (32, 24, 8, 5)
 #: `local` and `track_best` of all kernels (see `SweepJob.finds_best`).
 _MODES = ((True, True), (False, True), (False, False))
 
-#: How letters are scored in kernels that leave out row blocks: no others are needed for DNA, for which alone
-#: bounds are found. The costs then also have few bits (see `raised_range`).
-_PRUNING_LETTERS: LetterScoring = "bytes"
-
 #: How letter pairs are scored, for users.
 LETTER_SCORING_IN_WORDS: dict[LetterScoring, str] = {
     "bytes": "bytes: a target letter's four scores in a register",
@@ -200,7 +196,7 @@ def _every_kind() -> Iterator[Kind]:
         for letter_scoring in STRATEGIES[numbers]:
             kind = Kind(local, track_best, numbers, letter_scoring, False, False)
             yield kind
-            if letter_scoring == _PRUNING_LETTERS:
+            if letter_scoring != "compare":
                 yield kind._replace(prunes=True)
             if track_best:
                 yield kind._replace(excludes=True)
@@ -238,11 +234,11 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = 
 def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[Kind, str]:
     """The fastest way to score letters and the fastest number format that are exact, and why that format.
 
-    A rectangle whose letters cannot be scored as `_PRUNING_LETTERS` is swept whole, and so is one with
-    excluded pairs. There the kernel finds the best cell even if it is not needed: such rectangles are rare.
+    A rectangle with excluded pairs is swept whole. There the kernel finds the best cell even if it is not
+    needed: such rectangles are rare.
     """
     letter_scoring, excludes = letter_scoring_for(job.scoring), len(job.excluded) > 0
-    prunes = letter_scoring == _PRUNING_LETTERS and not excludes and job.is_prunable
+    prunes = raised_range.may_prune(job.scoring) and not excludes and job.is_prunable
     packed = Kind(job.local, job.finds_best or excludes, "packed", letter_scoring, prunes, excludes)
     numbers, why = _usual_numbers(job.scoring, packed, hardware, overrides)
     if numbers == "packed" and not prunes and not packed_range.has_smooth_edges(job):

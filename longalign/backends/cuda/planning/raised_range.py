@@ -33,15 +33,18 @@ have such edges.
 - B*beta, and no sum below that by more than `packed_range` says. A path through the row block has at most B +
 2 letter pairs, as each part sweeps B rows and its left edge begins two rows above. So no value exceeds
 highest + (B + 2)*top, and no sum exceeds highest + (B + 3)*top. This holds for all parts, whether they are
-inside the rectangle or not.
+inside the rectangle or not. The base of 32-bit numbers is 0. They may fall below all true values, by less
+than `below`. The range that `Scoring.check_range` allows leaves room for that if no number of the scoring has
+more than 12 bits.
 """
 
 from __future__ import annotations
 
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.device.letter_scores import letter_scoring_for
 from longalign.model.scoring import Scoring
 
-_SIZE = 1 << 16
+_SIZE, _MOST = 1 << 16, 1 << 12
 
 
 def reach(scoring: Scoring, config: KernelConfig) -> int:
@@ -55,6 +58,12 @@ def below(scoring: Scoring, config: KernelConfig) -> int:
     alpha, beta = scoring.gap_open, scoring.gap_extend
     fall = alpha + config.block_rows * beta + max(2 * alpha + 3 * beta, -scoring.lowest)
     return reach(scoring, config) + fall + 1
+
+
+def may_prune(scoring: Scoring) -> bool:
+    """Whether there are kernels for a scoring that leave out row blocks. For large scores there are none."""
+    largest = max(scoring.gap_open, scoring.gap_extend, scoring.highest, -scoring.lowest)
+    return letter_scoring_for(scoring) != "compare" and largest < _MOST
 
 
 def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:

@@ -19,7 +19,7 @@ from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.pruning import Pruning, SideGains, values_left_out
 from longalign.model.scoring import Scoring
 from longalign.pruning.gains import gains
-from longalign.testing.inputs import QUERY_N, CollectedLines, mutated
+from longalign.testing.inputs import QUERY_N, CollectedLines, matrix_of, mutated
 from longalign.testing.pruned_jobs import assert_between, assert_optimal_paths_exact, pruned_closely
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
@@ -28,23 +28,42 @@ from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
 SOME, EVERY = (150, 330), tuple(range(1, 331))
 
 
+DNA = Scoring()
+#: Its fifth letter is N.
+MATRIX = Scoring(
+    matrix=matrix_of(
+        [[5, -4, -2, -4, -3], [-4, 4, -4, -2, -3], [-1, -4, 4, -4, -3], [-4, -1, -4, 5, -3], [-3] * 5]
+    ),
+    gap_open=6,
+    gap_extend=2,
+)
+
+
 @pytest.mark.parametrize(
-    ("numbers", "overrides", "local", "rows"),
+    ("numbers", "overrides", "local", "rows", "scoring"),
     [
-        ("packed", {}, True, EVERY),
-        ("packed", {"band_rows": 48}, False, SOME),
-        ("packed", {"band_rows": 48}, False, EVERY),
-        ("int32", {}, False, SOME),
+        ("packed", {}, True, EVERY, DNA),
+        ("packed", {"band_rows": 48}, False, SOME, DNA),
+        ("packed", {"band_rows": 48}, False, EVERY, DNA),
+        ("int32", {}, False, SOME, DNA),
+        ("packed", {}, True, SOME, MATRIX),
+        ("packed", {"band_rows": 48}, False, SOME, MATRIX),
+        ("int32", {"band_rows": 48}, True, EVERY, MATRIX),
+        ("int32", {}, False, SOME, MATRIX),
     ],
     ids=[
         "packed, floor, every row",
         "packed, no floor, in bands, some rows",
         "packed, no floor, in bands, every row",
         "int32, no floor, some rows",
+        "matrix, packed, floor, some rows",
+        "matrix, packed, no floor, in bands, some rows",
+        "matrix, int32, floor, in bands, every row",
+        "matrix, int32, no floor, some rows",
     ],
 )
 def test_row_blocks_off_all_paths_of_interest_are_left_out(
-    numbers: str, overrides: dict, local: bool, rows: tuple[int, ...]
+    numbers: str, overrides: dict, local: bool, rows: tuple[int, ...], scoring: Scoring
 ):
     """The path leaves a strip while the strip's lower blocks are left out, and enters blocks beside others.
 
@@ -55,10 +74,10 @@ def test_row_blocks_off_all_paths_of_interest_are_left_out(
     query = rng.integers(0, 4, 330, np.uint8)
     target = mutated(query, 330, 0.02, rng)
     query[200:204] = QUERY_N
-    top, left = local_edges(330, 330) if local else entry_edges(State.H, 330, 330, Scoring())
-    job = SweepJob(query, target, Scoring(), top, left, local, rows, (128, 330), of_matrix=True)
+    top, left = local_edges(330, 330) if local else entry_edges(State.H, 330, 330, scoring)
+    job = SweepJob(query, target, scoring, top, left, local, rows, (128, 330), of_matrix=True)
     [whole] = ReferenceBackend().sweep([job])
-    ahead = gains(query, target, Scoring(), threads=1)
+    ahead = gains(query, target, scoring, threads=1)
     bound = int(whole.best.score if local else whole.rows[-1].h[-1])
     job = replace(job, pruning=Pruning(bound, ahead.query, ahead.target, local))
     backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16, **overrides)
