@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from longalign.cli.noted_options import checked_options
 from longalign.formats.output import STDOUT, open_output
 from longalign.model.geometry import Tile
 from longalign.model.strand import STRANDS_OF
@@ -45,6 +46,7 @@ def run_inspect(options: Namespace) -> int:
 def inspect_pairs(path: Path) -> dict[str, Any]:
     """The state of a directory of many stores as JSON-ready values. Raises StoreError for a damaged list."""
     noted = PairList.read(path)
+    checked_options(noted, path)
     started = [
         inspect(store)
         for number in range(len(noted.pairs))

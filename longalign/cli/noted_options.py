@@ -30,7 +30,7 @@ def checked_options(noted: PairList, folder: Path) -> dict[str, Any]:
     fields = Fields(noted.options, "options")
     try:
         fields.only(*_CHECKS)
-        for name in ("query", "target", "output", "scoring"):
+        for name in ("query", "target", "output", "mode", "scoring"):
             fields.any(name)
         return {name: _CHECKS[name](fields, name) for name in noted.options}
     except InputError as error:

@@ -30,12 +30,12 @@ def positive_number(text: str) -> int:
 
 def whole_number(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most 9 digits")
     return int(text)
 
 
 def cell(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d{1,9}),(\d{1,9})", text, re.ASCII)
+    match = re.fullmatch(r"(\d{1,10}),(\d{1,10})", text, re.ASCII)
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a cell such as 1200,1350")
     return int(match[1]), int(match[2])

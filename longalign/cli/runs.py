@@ -44,7 +44,8 @@ def _run(command: Command, options: Namespace) -> int:
     if options.pairs is not None:
         return run_pairs(command, options, scoring, listed_pairs(options, scoring.alphabet))
     queries = Sequences(options.query, scoring.alphabet)
-    targets = Sequences(options.target, scoring.alphabet)
+    # One file is read and kept once.
+    targets = queries if options.target == options.query else Sequences(options.target, scoring.alphabet)
     if len(queries.selectors) == len(targets.selectors) == 1:
         query, target = (one.sequence(*one.selectors) for one in (queries, targets))
         del queries, targets  # and the letters that they keep

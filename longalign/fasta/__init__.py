@@ -2,7 +2,8 @@
 
 pysam parses. A file is read to its end as a stream: damage anywhere in it is detected, and other records take
 no memory. If a record is named and an index lies beside the file (`.fai`, and `.gzi` for bgzip), only that
-record is read. No index is ever written. Of a 2bit file, too, only the record is read, by Biopython.
+record is read. That another one has the same name is then not noticed. No index is ever written. Of a 2bit
+file, too, only the record is read, by Biopython.
 """
 
 from longalign.fasta.reader import read_record

@@ -29,16 +29,18 @@ def has_fresh_index(path: str) -> bool:
 
 
 def read_indexed(path: str, choices: list[Choice]) -> Record | None:
-    """The chosen record, without its description, or None if the index has no such record.
+    """The record that is chosen by name, without its description, or None if the index has no such record.
 
-    The file may still have it: an index leaves out records without letters. Raises InputError, without the
-    file's name.
+    The file may still have it: an index leaves out records without letters. It also does not show that other
+    records have the same name, and not whether a record is the only one of its file. Raises InputError,
+    without the file's name.
     """
+    named = [choice for choice in choices if choice.name is not None]
     verbosity = pysam.set_verbosity(0)  # htslib would print its own message beside ours
     try:
         with pysam.FastaFile(path) as fasta:
             try:
-                choice, name = choose(path, Counter(fasta.references), choices)
+                choice, name = choose(path, Counter(fasta.references), named)
             except InputError:
                 return None
             if not _leads_to(path, name):

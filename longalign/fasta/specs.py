@@ -17,6 +17,7 @@ from longalign.fasta.reader import RecordFile, read_record
 from longalign.fasta.selection import Record
 from longalign.fasta.source import STDIN
 from longalign.model.alphabet import DNA, Alphabet
+from longalign.model.json_fields import is_file_name
 from longalign.model.sequence import MEMORY, Sequence
 
 #: Sequences that are kept besides the letters of their records: pairs of one query follow one another.
@@ -93,7 +94,7 @@ def _checked(spec: str) -> str:
         raise InputError(f"the name of a FASTA file is a text or a path, not {type(spec).__name__}")
     if not spec:
         raise InputError("the name of a FASTA file is empty")
-    if "\0" in spec:
+    if not is_file_name(spec):
         raise InputError(f"{spec!r}: no file has such a name")
     return spec
 

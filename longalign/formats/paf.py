@@ -35,18 +35,18 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from io import TextIOWrapper
+from io import BufferedReader, TextIOWrapper
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from longalign.errors import InputError
 from longalign.fasta import STDIN
-from longalign.fasta.source import GZIP_MAGIC
+from longalign.fasta.source import GZIP_MAGIC, shown_name
 from longalign.model.alignment import Alignment, parse_cigar
 from longalign.model.mode import MODES, Mode, ModeName
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
@@ -260,9 +260,9 @@ def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
     CIGARs may contain M, as those of minimap2 do. Raises InputError with the number of the line. A line
     longer than its record lengths allow is refused before it is read to its end.
     """
-    source = os.fspath(path)
+    source = shown_name(os.fspath(path))
     try:
-        with _opened(source) as file:
+        with _opened(os.fspath(path)) as file:
             for number in count(1):
                 try:
                     line = _read_line(file)
@@ -274,25 +274,26 @@ def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
                     return
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{source}: damaged gzip: {str(error).lower()}") from error
-    except UnicodeDecodeError as error:  # from stdin, which is as strict as the locale says
-        raise InputError(f"{source}: not PAF: byte {error.start + 1} of what was read is not text") from error
     except OSError as error:
         raise InputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[TextIO]:
+def _opened(path: str) -> Iterator[TextIO]:
     """The text of a file or of stdin."""
-    if source != STDIN:
-        with Path(source).open("rb") as file:
-            is_gzip = file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
-            content = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
-            # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
-            yield TextIOWrapper(content, encoding="utf-8", errors="backslashreplace")
-    elif sys.stdin is None:  # the parent process closed it
-        raise InputError("stdin: closed")
-    else:
-        yield sys.stdin
+    with ExitStack() as stack:
+        if path != STDIN:
+            file = stack.enter_context(Path(path).open("rb"))
+        elif sys.stdin is None:  # the parent process closed it
+            raise InputError("stdin: closed")
+        else:
+            file = cast(BufferedReader, sys.stdin.buffer)
+        is_gzip = file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
+        content = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+        # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
+        text = TextIOWrapper(content, encoding="utf-8", errors="backslashreplace")
+        stack.callback(text.detach)  # which otherwise closes stdin
+        yield text
 
 
 def _read_line(file: TextIO) -> str:

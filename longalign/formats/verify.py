@@ -15,7 +15,6 @@ the direction of the target.
 from __future__ import annotations
 
 import operator
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,11 +23,11 @@ from functools import lru_cache
 from itertools import accumulate, islice
 
 from longalign.errors import InputError
-from longalign.fasta import STDIN, read_sequence
+from longalign.fasta import read_sequence
 from longalign.fasta.index import has_fresh_index
 from longalign.fasta.reader import RecordFile
 from longalign.fasta.source import shown_name
-from longalign.fasta.specs import sequence_of
+from longalign.fasta.specs import can_read_again, sequence_of, split_spec
 from longalign.formats.paf import (
     NO_MAPPING_QUALITY,
     Meaning,
@@ -123,7 +122,7 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
         try:
             pair = queries.find(record.query_name, alphabet), targets.find(record.target_name, alphabet)
         except _Unreadable as error:
-            raise InputError(f"{paf}: line {record.line}: {error}") from error
+            raise InputError(f"{result.paf}: line {record.line}: {error}") from error
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
@@ -152,12 +151,13 @@ class _Records:
 
     def _find(self, name: str, alphabet: Alphabet) -> Sequence:
         """The record called `name`, or the one sequence."""
-        if self._spec != STDIN and not os.path.isfile(self._spec):  # noqa: PTH113 - is_file raises EACCES
+        _, selector = split_spec(self._spec)
+        if selector is not None:
             return read_sequence(self._spec, alphabet)
         self._reads += 1
+        if self._all is None and (not can_read_again(self._spec) or self._reads > _KEPT_RECORDS):
+            self._all = RecordFile(self._spec, [name] if has_fresh_index(self._spec) else None)
         try:
-            if self._all is None and (self._spec == STDIN or self._reads > _KEPT_RECORDS):
-                self._all = RecordFile(self._spec, [name] if has_fresh_index(self._spec) else None)
             source = f"{self._spec}:{name}"
             if self._all is None:
                 return read_sequence(source, alphabet)

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from longalign.errors import InputError
 from longalign.model import pair_table
 from longalign.model.alphabet import DNA, Alphabet, is_nucleotides, nucleotides, nucleotides_told_apart
-from longalign.model.json_fields import Fields
+from longalign.model.json_fields import Fields, shown
 from longalign.model.pair_table import PairTable
 from longalign.model.presets import PRESETS
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
@@ -296,7 +296,7 @@ def _scale(value: object) -> int:
         scale = 0
     if not 1 <= scale <= LARGEST_PARAMETER:
         raise InputError(
-            f"scoring: scale must be a whole number from 1 to {LARGEST_PARAMETER}, not {value!r}"
+            f"scoring: scale must be a whole number from 1 to {LARGEST_PARAMETER}, not {shown(value)}"
         )
     return scale
 
@@ -438,7 +438,8 @@ def _check_sizes(numbers: dict[str, Number], matrix: SubstitutionMatrix | None, 
     """Raise InputError for a number that is too large when scaled, and for a scale that is too large."""
     if scale > LARGEST_PARAMETER:
         raise InputError(
-            f"scoring: the numbers are multiples of 1/{scale}: the smallest unit is 1/{LARGEST_PARAMETER}"
+            f"scoring: the numbers are multiples of 1/{spell(scale)}: "
+            f"the smallest unit is 1/{LARGEST_PARAMETER}"
         )
     units = f" in units of 1/{scale}" if scale > 1 else ""
     for name, value in numbers.items():

@@ -173,7 +173,7 @@ class Sequence:
 
 def is_name(text: str) -> bool:
     """Whether a text can be the name of a sequence: one printable word."""
-    return len(text.split()) == 1 and text == text.strip() and text.isprintable()
+    return isinstance(text, str) and len(text.split()) == 1 and text == text.strip() and text.isprintable()
 
 
 def _place(source: str, name: str) -> str:

@@ -14,10 +14,17 @@ from longalign.system.integers import as_whole
 #: An exact number: an int where it is whole, otherwise a Fraction.
 Number: TypeAlias = int | Fraction
 
-#: The most digits after the point.
-_DECIMALS = 30
+#: The most digits before and after the point.
+_WHOLES, _DECIMALS = 18, 30
 
-_FORMS = rf"\d{{1,18}}(?:\.\d{{0,{_DECIMALS}}})?", rf"\.\d{{1,{_DECIMALS}}}", r"\d{1,18}/0*[1-9]\d{0,17}"
+#: Python refuses to spell numbers of many more bits.
+_MOST_BITS = 1 << 12
+
+_FORMS = (
+    rf"\d{{1,{_WHOLES}}}(?:\.\d{{0,{_DECIMALS}}})?",
+    rf"\.\d{{1,{_DECIMALS}}}",
+    rf"\d{{1,{_WHOLES}}}/0*[1-9]\d{{0,{_WHOLES - 1}}}",
+)
 _TEXT = re.compile(f"[-+]?(?:{'|'.join(_FORMS)})", re.ASCII)
 
 
@@ -28,7 +35,7 @@ def as_number(value: Any) -> Number:
     """
     if isinstance(value, Fraction):
         return simplest(value)
-    if isinstance(value, Decimal) and value.is_finite():
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MOST_BITS:
         return simplest(Fraction(value))
     return as_whole(value)
 
@@ -36,7 +43,9 @@ def as_number(value: Any) -> Number:
 def parse_number(text: str) -> Number:
     """The number that a text such as `10`, `0.5` or `1/3` spells. Raises ValueError for any other text."""
     if not _TEXT.fullmatch(text):
-        raise ValueError(f"{text!r} is not a number")
+        is_long = re.fullmatch(r"[-+]?[\d./]+", text, re.ASCII)
+        most = f" of at most {_WHOLES} digits before and {_DECIMALS} after the point" * bool(is_long)
+        raise ValueError(f"{text!r} is not a number{most}")
     return simplest(Fraction(text))
 
 
@@ -48,9 +57,12 @@ def simplest(value: Fraction) -> Number:
 def spell(value: Number) -> str:
     """The number, exactly: as a decimal if a short one exists (`0.5`), otherwise as a fraction (`1/3`).
 
-    `parse_number` reads the text back, unless the number `is_long`.
+    `parse_number` reads the text back, unless the number `is_long`. Of one with a thousand digits, only that
+    is said.
     """
     top, bottom = value.numerator, value.denominator
+    if max(top.bit_length(), bottom.bit_length()) > _MOST_BITS:
+        return "a number of many digits"
     if not is_decimal(value):
         return f"{top}/{bottom}"
     digits = next(count for count in range(_DECIMALS + 1) if 10**count % bottom == 0)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from forgeries import RUBBISH, write_signed
@@ -19,8 +20,10 @@ from hypothesis import strategies as st
 from twobit import two_bit
 
 import longalign
+from longalign.cli import many, runs
 from longalign.cli.progress import Bar, JsonLines
 from longalign.events import Advanced, PairFinished, PairsStarted, PhaseFinished, PhaseStarted
+from longalign.fasta.specs import Sequences
 from longalign.formats.paf import read_paf
 from longalign.run import pipeline
 from longalign.store.pair_stores import PairList
@@ -143,8 +146,17 @@ def test_the_pairs_of_a_list(run, monkeypatch, kind):
 
 def test_one_file_on_both_sides_is_read_once(run):
     Path("a.tsv").write_text("q1 q2\nq2 q1\n")
-    assert run("score", "q.fa", "q.fa", "--pairs", "a.tsv", "--backend", "cpu")[0] == 0
-    assert run("score", "q.fa", "q.fa", "--backend", "cpu")[1].count("\n") == 9
+    for module, pairs, count in ((many, ["--pairs", "a.tsv"], 2), (runs, [], 9)):
+        with mock.patch.object(module, "Sequences", wraps=Sequences) as reader:
+            code, out, _ = run("score", "q.fa", "q.fa", *pairs, "--backend", "cpu")
+        assert (code, out.count("\n"), reader.call_count) == (0, count, 1)
+
+
+def test_json_lines_have_no_text_between_them(run):
+    Path("a.tsv").write_text("q1 t1\nnone t1\nq2 t1\n")
+    _, _, err = run("score", *FILES, "--pairs", "a.tsv", "-q", "--progress", "json")
+    notices = [event["text"] for event in map(json.loads, err.splitlines()) if event["event"] == "notice"]
+    assert any("no record named 'none'" in text and text.endswith("; left out") for text in notices)
 
 
 def test_pairs_without_an_alignment_have_no_line(run):
@@ -557,3 +569,14 @@ def test_a_forged_option_in_a_list_of_pairs_is_refused_and_named(run):
         else:
             assert code == 0 or isinstance(value, str) or value == [], (name, value, err)
     assert refused == {*good["options"], "junk"}
+
+
+@pytest.mark.parametrize("name", ["query", "target", "output", "mode", "scoring"])
+def test_an_option_that_a_list_of_pairs_lacks_is_named(run, name):
+    run("align", *FILES, "--store", "s", "-o", "x.paf", "-q")
+    content = json.loads(Path("s/pairs.json").read_text())
+    del content["options"][name]
+    write_signed(Path("s/pairs.json"), content)
+    for command in ("resume", "inspect"):
+        code, _, err = run(command, "s")
+        assert (code, err) == (1, f"longalign: s/pairs.json: damaged: options.{name}: is missing\n")

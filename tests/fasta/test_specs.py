@@ -201,6 +201,16 @@ def test_an_index_is_used_and_gives_the_same(
     assert "no record named 'six'; the file has one, two" in error(f"{path}:six")
 
 
+def test_an_index_does_not_tell_which_record_is_the_only_one(write: Write) -> None:
+    """It lacks records without letters."""
+    path = write(b">empty\n>two\nACGT\n")
+    before = error(f"{path}:0-3")
+    assert "2 records, choose one" in before
+    pysam.faidx(str(path))
+    assert error(f"{path}:0-3") == before
+    assert text(read_sequence(f"{path}:two:0-3")) == "ACG"
+
+
 def test_a_stale_index_is_not_used(write: Write) -> None:
     path = write(b">one\nACGT\n>two\nGGGG\n")
     pysam.faidx(str(path))

@@ -6,8 +6,9 @@ import gzip
 import json
 import math
 from collections.abc import Callable
-from io import BytesIO, StringIO, TextIOWrapper
+from io import BufferedReader, BytesIO, RawIOBase, StringIO, TextIOWrapper
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from alignments import Case, cases
@@ -20,6 +21,9 @@ from longalign.formats.summary import summarize
 from longalign.model.alignment import Alignment, Op
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 LINE = "q\t10\t2\t8\t+\tt\t20\t3\t9\t5\t7\t255\ttp:A:P\tAS:i:-4\tNM:i:2\tcg:Z:3=1D2=1I1X"
 
@@ -153,17 +157,21 @@ def test_an_endless_line_is_refused_without_reading_on() -> None:
         list(read_paf("/dev/zero"))
 
 
-class Endless(StringIO):
+class Endless(RawIOBase):
     """A text that goes on for ever after its beginning, on one line; counts what is read of it."""
 
-    taken = 0
+    def __init__(self, beginning: str) -> None:
+        self._beginning, self.taken = beginning.encode(), 0
 
-    def readline(self, size: int | None = -1, /) -> str:
-        assert size is not None
-        assert size > 0, "what is read is limited"
-        text = super().readline(size)
-        self.taken += size
-        return text + "9" * (size - len(text))
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer)
+        self.taken += len(view)
+        head, self._beginning = self._beginning[: len(view)], self._beginning[len(view) :]
+        view[:] = head.ljust(len(view), b"9")
+        return len(view)
 
 
 @pytest.mark.parametrize("lengths", [(10, 20), (10**6, 3), (10**18 - 1, 0)])
@@ -171,12 +179,14 @@ def test_a_line_is_no_longer_than_its_records_explain(
     monkeypatch: pytest.MonkeyPatch, lengths: tuple[int, int]
 ) -> None:
     monkeypatch.setattr("longalign.formats.paf.TOO_MANY_LETTERS", 10**5)
-    stdin = Endless("q\t{}\t2\t8\t+\tt\t{}\t3\t9\t5\t7\t255\tcg:Z:".format(*lengths))
-    monkeypatch.setattr("sys.stdin", stdin)
+    stream = Endless("q\t{}\t2\t8\t+\tt\t{}\t3\t9\t5\t7\t255\tcg:Z:".format(*lengths))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(stream)))
     letters = sum(min(length, 10**5) for length in lengths)
-    with pytest.raises(InputError, match=rf"^-: line 1: more than \d+ characters, for records of {letters} "):
+    with pytest.raises(
+        InputError, match=rf"^stdin: line 1: more than \d+ characters, for records of {letters} "
+    ):
         list(read_paf("-"))
-    assert stdin.taken < 2**17 + 8 * letters
+    assert stream.taken < 2**18 + 8 * letters
 
 
 def test_the_longest_true_line_is_read(tmp_path: Path) -> None:
@@ -225,10 +235,12 @@ def test_stdin_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", StringIO(LINE))
-    assert [record.source for record in read_paf("-")] == ["-"]
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\x1f\x8b\x08"), encoding="utf-8"))
-    with pytest.raises(InputError, match=r"^-: not PAF: byte 2 of what was read is not text"):
+    stdin = TextIOWrapper(BufferedReader(BytesIO(LINE.encode())))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert [record.source for record in read_paf("-")] == ["stdin"]
+    assert not stdin.closed
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(b"\x1f\x8b\x08"))))
+    with pytest.raises(InputError, match=r"^stdin: damaged gzip: "):
         list(read_paf("-"))
 
 

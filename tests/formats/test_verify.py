@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
-from io import BytesIO, TextIOWrapper
+from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import combinations
 from pathlib import Path
 
@@ -511,8 +514,32 @@ def test_stdin_is_read_once_for_all_records(tmp_path: Path, monkeypatch: pytest.
 def test_a_paf_on_stdin_is_named_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.fa").write_text(">x\nACGT\n")
     line = b"x\t4\t0\t4\t+\tx\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n"
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(line)))
-    assert str(verify_paf("-", *[str(tmp_path / "x.fa")] * 2)).startswith("stdin: OK: 1 alignment")
+    for content in (line, gzip.compress(line)):
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(content))))
+        assert str(verify_paf("-", *[str(tmp_path / "x.fa")] * 2)).startswith("stdin: OK: 1 alignment")
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(line.replace(b"x", b"y")))))
+    with pytest.raises(InputError, match=r"^stdin: line 1: .*x\.fa: no record named 'y'"):
+        verify_paf("-", *[str(tmp_path / "x.fa")] * 2)
+
+
+@pytest.mark.parametrize("locale", ["latin-1", "ascii"])
+def test_a_paf_on_stdin_is_utf_8_in_every_locale(
+    locale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.fa").write_text(">\xe9\nACGT\n", encoding="utf-8")
+    line = "\xe9\t4\t0\t4\t+\t\xe9\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n".encode()
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(line)), encoding=locale))
+    assert verify_paf("-", *[str(tmp_path / "x.fa")] * 2).ok
+
+
+def test_the_records_of_a_pipe_are_read_once(tmp_path: Path) -> None:
+    (tmp_path / "t.fa").write_text(">t\nACGT\n")
+    lines = [f"{name}\t4\t0\t4\t+\tt\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n" for name in "aba"]
+    (tmp_path / "x.paf").write_text("".join(lines))
+    os.mkfifo(tmp_path / "q.fa")
+    with ThreadPoolExecutor(1) as writing:
+        writing.submit((tmp_path / "q.fa").write_text, ">a\nACGT\n>b\nACGT\n")
+        assert verify_paf(*(str(tmp_path / name) for name in ("x.paf", "q.fa", "t.fa"))).ok
 
 
 def test_regions_count_from_the_start_of_the_record(tmp_path: Path) -> None:

@@ -38,7 +38,13 @@ def test_what_is_parsed_is_spelled_so_that_it_is_parsed_again(text: str) -> None
     assert parse_number(spell(value)) == value
 
 
-@pytest.mark.parametrize("value", [10**18, -(10**18), Fraction(1, 3**40), Fraction(1, 2**70)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(10**18, -(10**18), Fraction(1, 3**40), Fraction(1, 2**70), Fraction(1, 10**5000)),
+        pytest.param(10**5000, id="10^5000"),
+    ],
+)
 def test_numbers_that_are_too_long_to_be_parsed_again(value: int | Fraction) -> None:
     assert is_long(value)
     with pytest.raises(ValueError, match="is not a number"):
@@ -52,7 +58,9 @@ def test_decimals_are_spelled_without_zeros_at_the_end(value: Decimal) -> None:
     assert text == str(int(value)) if value == int(value) else not text.endswith("0")
 
 
-@pytest.mark.parametrize("value", [0.5, 1.0, "1", True, None, Decimal("NaN"), Decimal("Infinity")])
+@pytest.mark.parametrize(
+    "value", [0.5, 1.0, "1", True, None, Decimal("NaN"), Decimal("Infinity"), Decimal("1e9999999")]
+)
 def test_floats_and_other_things_are_no_exact_numbers(value: object) -> None:
     with pytest.raises(TypeError):
         as_number(value)
@@ -66,6 +74,14 @@ def test_whole_numbers_of_every_type_become_int() -> None:
 @pytest.mark.parametrize("text", ["", "x", "1e3", "1/0", "1.5/2", "--1", "1,5", " 1", "inf", "."])
 def test_texts_that_spell_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number"):
+        parse_number(text)
+
+
+@pytest.mark.parametrize("text", ["1234567890123456789", "0." + "1" * 31, "1/1234567890123456789"])
+def test_a_text_of_too_many_digits_is_told_so(text: str) -> None:
+    with pytest.raises(
+        ValueError, match="is not a number of at most 18 digits before and 30 after the point"
+    ):
         parse_number(text)
 
 

@@ -20,6 +20,7 @@ from longalign.errors import BackendError
 from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.phases import guessed_lines, score
 from longalign.phases.guessed_lines import difference
 from longalign.pruning.budget import TimeBudget
@@ -34,6 +35,7 @@ from longalign.testing.traces import TIES, TraceConformance, assert_same_path
 pytestmark = pytest.mark.gpu
 
 DNA = Scoring()
+NUC = Scoring(matrix=SubstitutionMatrix.load("NUC.4.4"), gap_open=6, gap_extend=2)
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
 LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.array(PROTEIN.matrix.scores)))
 KINDS = [("packed", 5), ("packed", 8), ("packed", 24), ("packed", 32), ("int32", 8), ("int32", 16)]
@@ -172,14 +174,15 @@ def test_lengths_around_strips_and_row_blocks(gpu, cpu, rows, spare):
 
 @pytest.mark.parametrize("local", [True, False], ids=["local", "global"])
 @pytest.mark.parametrize("side", [20_000, 150_000])
-def test_pruned_sweeps_find_what_whole_ones_do(gpu, cpu, side, local):
+@pytest.mark.parametrize("scoring", [DNA, Scoring(preset="lastz"), NUC], ids=["DNA", "HOXD70", "NUC.4.4"])
+def test_pruned_sweeps_find_what_whole_ones_do(gpu, cpu, side, local, scoring):
     """Most row blocks are left out; on the last row and column, values that reach the bound are exact."""
     rng = np.random.default_rng(side)
     query = rng.integers(0, 4, side, np.uint8)
     target = mutated(query, side + 1000, 0.02, rng)
-    whole_job = replace(whole_matrix(query, target, Scoring(), local), of_matrix=True)
+    whole_job = replace(whole_matrix(query, target, scoring, local), of_matrix=True)
     [whole] = cpu.sweep([whole_job])
-    ahead = gains(query, target, Scoring())
+    ahead = gains(query, target, scoring)
     bound = int(whole.best.score if local else whole.rows[-1].h[-1])
     job = replace(whole_job, pruning=Pruning(bound, ahead.query, ahead.target, local))
     if side <= 20_000:
