@@ -317,6 +317,8 @@ def resume(
     Returns an alignment, the end cell of a score, or, if more than one alignment or a least score were asked
     for, a list like that of `best_alignments`.
 
+    The stores of many pairs are continued by the same call of `align_many` or `score_many`.
+
     Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed;
     InputError if a sequence file cannot be read; UsageError if there is too little memory or disk;
     BackendError if a device or a cluster fails.

@@ -29,6 +29,7 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import MEMORY, Sequence
 from longalign.model.strand import STRAND_SYMBOLS
 from longalign.run import pipeline
+from longalign.run.cost_model import format_share
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
@@ -314,9 +315,9 @@ def in_words(outcome: Outcome) -> str:
         f"{phase.gcups:,.1f} GCUPS" for phase in outcome.phases if phase.name == "score" and phase.cells
     ]
     parts += [
-        f"{1 - phase.left_out / phase.cells:.1%} of the cells computed"
+        f"{format_share(1 - phase.left_out / phase.cells)} of the cells computed"
         for phase in outcome.phases
-        if phase.left_out
+        if phase.left_out and outcome.spec.top == 1  # further alignments do not sweep everything again
     ]
     if workers := outcome.backend.get("workers"):
         parts.append(f"workers: {workers}")

@@ -211,13 +211,15 @@ def _next_best_in_words(report: dict[str, Any]) -> str:
     return f"next best {report['next_best']} of at most {report['top'] - 1}{complete}"
 
 
+def _percent(part: int, whole: int) -> str:
+    percent = 100 * part / whole if whole else 100.0
+    return f"{percent:.1f} %" if percent >= 1 or part == 0 else f"{percent:.1g} %"
+
+
 def _one_in_words(report: dict[str, Any]) -> str:
     query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
-    done, left_out = (
-        f"{100 * report[name] / report['cells'] if report['cells'] else 100:.1f} %"
-        for name in ("cells_done", "cells_left_out")
-    )
+    done, left_out = (_percent(report[name], report["cells"]) for name in ("cells_done", "cells_left_out"))
     swept = f"{report['tiles_done']} of {rows * cols} tiles"
     score = f"{swept} ({done} of the cells)"
     if report["pruning"] is not None:

@@ -69,6 +69,9 @@ _NOT_NOTED = frozenset(
     )
 )
 
+#: The phases of a run, in their order. Some pairs may lack some.
+_PHASES = "seed", "score", "stitch", "recompute"
+
 #: Noted options that may be others when a run goes on.
 _MAY_DIFFER = frozenset(("output", "json", "format", "strict", "store_budget", "top", "min_score"))
 
@@ -252,7 +255,8 @@ class _Pairs:
         self.aligned += not (outcome.is_empty or is_below)
         for phase in outcome.phases:
             self._seconds[phase.name] = self._seconds.get(phase.name, 0.0) + phase.seconds
-        self._backend = outcome.backend["name"]
+        workers = outcome.backend.get("workers")
+        self._backend = (f"workers: {workers}, " if workers else "") + outcome.backend["name"]
         names = outcome.spec.query.name, outcome.spec.target.name
         self.emit(PairFinished(*names, spell(outcome.score)))
         self._tell_left_out()
@@ -264,7 +268,8 @@ class _Pairs:
         parts += [f"nothing to align in {self.empty:,}"] * (self.empty > 0)
         parts += [f"less than --min-score in {self.below:,}"] * (self.below > 0)
         parts += [f"{self.left_out:,} left out"] * (self.left_out > 0)
-        parts += [f"{name} {seconds:.2f} s" for name, seconds in self._seconds.items()]
+        in_order = sorted(self._seconds.items(), key=lambda item: _PHASES.index(item[0]))
+        parts += [f"{name} {seconds:.2f} s" for name, seconds in in_order]
         return ", ".join([*parts, *[self._backend] * bool(self._backend)])
 
     def _leave_out(self, pair: NamedPair, reason: str) -> None:

@@ -57,8 +57,8 @@ samtools and genome browsers call chr1:1,001-2,000. That notation is understood 
 commas: without any, as in FILE:chr1:1-500 or FILE:chr1:500-, the first number counts the letters before the
 region.
 
-Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
-SIGTERM.
+Exit codes: 0 done, 1 input or store, pairs left out, or a false claim found by verify, 2 usage, 3 back end
+or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM.
 """
 _PAIRS_HELP = """\
 Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one
@@ -218,7 +218,8 @@ def _add_trace(commands: Commands) -> None:
         help="the cell after the first I letters of the query and the first J letters of the target (of the "
         "regions, if regions were aligned; of the reverse complement of the query, if that was aligned); the "
         "first cell is 1,1. The alignment starts where the mode lets it start: anywhere in local mode, with "
-        "both first letters in global mode",
+        "both first letters in global mode. With --stats, coverage is that of what lies before the cell, "
+        "where the mode does not free the ends",
     )
     _add_resources(trace, budget=False)
     _add_output(trace)

@@ -98,10 +98,9 @@ class Sequence:
                 f"{substitute} while they were read: read the sequence with scoring.alphabet"
             )
         if alphabet.masked != self.alphabet.masked:
-            were = "were masked" if self.alphabet.masked else "were not masked"
             raise InputError(
-                f"{_place(self.source, self.name)}: lower-case letters {were} while they were read: "
-                "read the sequence with scoring.alphabet"
+                f"{_place(self.source, self.name)}: the scoring, and the alphabet with which it was read, "
+                "treat lower-case letters differently: read the sequence with scoring.alphabet"
             )
         letters = _checked(self.source, self.name, self.letters, self.offset, alphabet)
         return replace(self, letters=letters, alphabet=alphabet)

@@ -27,6 +27,7 @@ from longalign.run.grid_bytes import fits_without_tiles
 from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
+from longalign.run.strand_advice import advise
 from longalign.store import MemoryStore, TileRecord
 from longalign.store.manifest import Command
 from longalign.system.rationals import Number
@@ -94,6 +95,8 @@ def run_batch(specs: Sequence[RunSpec], resources: Resources, emit: Emit = ignor
     with compiles_reported(recorder):
         with recorder.phase("score", sum(map(_cells, specs))):
             scored = _score(specs, backend, recorder.advance)
+        for pair in scored:
+            advise(pair.spec, pair.end.value, recorder)
         wanted = [k for k, pair in enumerate(scored) if pair.spec.command == "align"]
         found = _align([scored[k] for k in wanted], backend, recorder)
     alignments = dict(zip(wanted, found, strict=True))

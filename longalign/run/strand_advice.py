@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from longalign.events import Notice
 from longalign.model.alphabet import DNA
 from longalign.model.sequence import Sequence
 from longalign.pruning.unique_words import shared_words
+from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
 
 #: Nucleotides, and any other letter read as N: whatever the scoring of the run lets in.
@@ -22,6 +24,12 @@ _POOR = 0.1
 
 #: The fewest shared k-mers that are worth a word, and how many times as many as on the given strand.
 _MANY, _TIMES = 10, 4
+
+
+def advise(spec: RunSpec, score: int, recorder: Recorder) -> None:
+    """Emit the advice as a Notice, if there is any and someone reads it."""
+    if recorder.is_watched and (advice := strand_advice(spec, score)):
+        recorder(Notice(advice))
 
 
 def strand_advice(spec: RunSpec, score: int) -> str | None:

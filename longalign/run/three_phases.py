@@ -17,7 +17,7 @@ from longalign.backends.compilation import compiles_reported
 from longalign.backends.compile_processes import path_kernels_compiled
 from longalign.backends.excluding import excluding
 from longalign.errors import InternalError
-from longalign.events import Emit, Notice, ignore
+from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
@@ -38,7 +38,7 @@ from longalign.run.next_best import next_best
 from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
-from longalign.run.strand_advice import strand_advice
+from longalign.run.strand_advice import advise
 from longalign.store import Piece, Store
 from longalign.store.base import DamagedFile, Place
 from longalign.store.layout import PATH_NAME, piece_name
@@ -125,8 +125,8 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
             raise InternalError("phase 1 has not found the score that seeds have found")
         exact = [end if side.is_exact(end) else None for side, end in zip(sides, found, strict=True)]
         spec, end, alignment = sides[best].spec, found[best], None
-        if len(sides) == 1:
-            _advise(sides[0], end, recorder)
+        if len(sides) == 1 and len(sides[0].lattice.problem.excluded) == 0:  # the first alignment
+            advise(spec, end.value, recorder)
         if spec.command == "align" and spec.scoring.reaches(end.value, spec.min_score):
             wait_for_path_kernels()
             find_end = partial(_score, sides[best], sides, recorder)
@@ -140,13 +140,6 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
         compile_seconds=recorder.compile_seconds,
         strand_scores=strand_scores([side.spec for side in sides], exact),
     )
-
-
-def _advise(side: Side, end: Waypoint, recorder: Recorder) -> None:
-    """Say so if the query seems to be on the other strand: for the first alignment, if someone reads it."""
-    is_first = len(side.lattice.problem.excluded) == 0
-    if is_first and recorder.is_watched and (advice := strand_advice(side.spec, end.value)):
-        recorder(Notice(advice))
 
 
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:

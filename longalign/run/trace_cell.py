@@ -75,10 +75,11 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
     manifest, path = store.manifest, store.path
     query, target = spec.query, spec.target
     if not manifest.is_eager:
+        whole = path.parent if manifest.of_both_strands else path
         raise StoreError(
             f"{path}: no start states are stored, without which no other end cell can be traced"
             f"{', and the store is pruned' if manifest.pruned_with is not None else ''}: longalign "
-            f"resume {path} gives the best alignment, and for any other one longalign align --start-states "
+            f"resume {whole} gives the best alignment, and for any other one longalign align --start-states "
             "eager makes a new store"
         )
     if manifest.grid.cells == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -150,6 +151,15 @@ def test_one_file_on_both_sides_is_read_once(run):
         with mock.patch.object(module, "Sequences", wraps=Sequences) as reader:
             code, out, _ = run("score", "q.fa", "q.fa", *pairs, "--backend", "cpu")
         assert (code, out.count("\n"), reader.call_count) == (0, count, 1)
+
+
+def test_phases_are_told_in_their_order_when_some_pairs_are_done(run):
+    assert run("align", *FILES, "--store", "s", "-o", "x.paf")[0] == 0
+    for path in [*Path("s/000000/pieces").iterdir(), Path("s/000001/path.h5")]:
+        path.unlink()
+    _, _, err = run("resume", "s", "--backend", "cpu")
+    last = err.splitlines()[-1]
+    assert re.search(r" stitch [\d.]+ s, recompute [\d.]+ s, cpu$", last), last
 
 
 def test_json_lines_have_no_text_between_them(run):

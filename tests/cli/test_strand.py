@@ -233,6 +233,8 @@ def test_the_store_of_one_strand_is_not_resumed_where_it_is_copied_to(run) -> No
     options = "--strand", "both", "--backend", "cpu", "-q"
     assert run("align", "q.fa", "t.fa", *options, "--store", "s")[0] == 0
     shutil.copytree("s/minus", "copy")
+    code, _, err = run("trace", "s/minus", "--end", "9,9")
+    assert (code, "longalign resume s gives the best alignment" in err) == (1, True)
     code, out, err = run("resume", "copy", "--backend", "cpu", "-q")
     assert (code, out) == (2, "")
     assert "copy: the store of one strand of a run over both: resume " in err

@@ -79,6 +79,13 @@ def test_a_resumed_run_finds_as_many_as_were_asked_for_last(files):
     assert Path("x.paf").read_bytes() == Path("one.paf").read_bytes()
 
 
+def test_tiles_that_further_alignments_do_not_sweep_again_are_not_called_pruned(files, capsys):
+    assert main(["align", *files, "--top", "4", "--backend", "cpu", "-o", "x.paf"]) == 0
+    err = capsys.readouterr().err
+    assert ", 3 more, the last one with score " in err
+    assert "of the cells computed" not in err
+
+
 def test_inspect_counts_the_alignments_of_a_store(files, capsys):
     assert align(*files, "--top", "4", "--store", "s", "-o", "x.paf") == 0
     assert len(Path("x.paf").read_text().splitlines()) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from oracles import reverse_complement
@@ -33,6 +34,18 @@ def test_a_query_on_the_other_strand_is_noticed() -> None:
     assert notice.startswith("query and target: few matches on this strand, but many exact 20-mers of the")
     assert notice.endswith("try --strand both")
     assert notices(REVERSED.spec(command="score")) == [notice]
+
+
+def test_small_pairs_that_run_together_are_noticed() -> None:
+    query, target = COPY[:1000], TARGET[300:1700]
+    reverse = Pair(reverse_complement(query), target)
+    specs = [Pair(query, target).spec(), reverse.spec(), reverse.spec(command="score")]
+    events: list[object] = []
+    with mock.patch.object(pipeline, "run_batch", wraps=pipeline.run_batch) as batch:
+        assert len([*pipeline.run_all(specs, replace(using(CPU), store_budget=None), events.append)]) == 3
+    batch.assert_called_once()
+    found = [event.text for event in events if isinstance(event, Notice)]
+    assert [text.endswith("try --strand both") for text in found] == [True, True]
 
 
 @pytest.mark.parametrize(
