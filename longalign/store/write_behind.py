@@ -29,7 +29,7 @@ class WriteBehind:
     def __init__(self, store: Store, devices: int) -> None:
         self._store, self._devices = store, devices
         self._thread = WorkerThreads(1, "store")
-        self._changed = Condition()  # guards the two below
+        self._changed = Condition()  # guards those below
         self._unwritten: dict[tuple[int, int], TileRecord] = {}
         self._error: BaseException | None = None
         self._holds = False
@@ -51,7 +51,8 @@ class WriteBehind:
         self._holds = True
         try:
             yield
-            self._unwritten.update({place: record for place, (_, record) in self._held.items()})
+            with self._changed:
+                self._unwritten.update({place: record for place, (_, record) in self._held.items()})
             for tile, record in self._held.values():
                 self._thread.submit(self._write, tile, record, None)
         finally:
