@@ -288,7 +288,7 @@ def _opened(path: str) -> Iterator[TextIO]:
             raise InputError("stdin: closed")
         else:
             file = cast(BufferedReader, sys.stdin.buffer)
-        is_gzip = file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
+        is_gzip = file.peek(1).startswith(GZIP_MAGIC[:1])  # no text; a pipe may give no more at first
         content = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
         # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
         text = TextIOWrapper(content, encoding="utf-8", errors="backslashreplace")

@@ -34,6 +34,8 @@ SMALL_SAMPLE = 1 << 14
 #: A sampled word is one number: the lowest bits of its hash, and below them, in this many bits, the place
 #: where it begins.
 PLACE_BITS = (TOO_MANY_LETTERS - 1).bit_length()
+#: Two sequences with fewer letters are sampled one after the other: to start a thread would take longer.
+_SHORT = 1 << 16
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
 
 _HIGHEST_HASH = (1 << 64) - 1
@@ -76,7 +78,8 @@ def common_unique_words(query: Codes, target: Codes, k: int, most: int = MOST_WO
     may have equal hashes, so the caller has to compare the letters.
     """
     limit = sampling_limit(max(len(query), len(target)), most)
-    first, second = in_threads(lambda codes: sampled_words(codes, k, limit), (query, target))
+    threads = 1 if len(query) + len(target) < _SHORT else 2
+    first, second = in_threads(lambda codes: sampled_words(codes, k, limit), (query, target), most=threads)
     places = np.empty(min(len(first), len(second)), np.uint64)
     count = _joiner()(first, second, len(query), places)
     found = places[:count]

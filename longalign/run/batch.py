@@ -96,7 +96,8 @@ def run_batch(specs: Sequence[RunSpec], resources: Resources, emit: Emit = ignor
         with recorder.phase("score", sum(map(_cells, specs))):
             scored = _score(specs, backend, recorder.advance)
         for pair in scored:
-            advise(pair.spec, pair.end.value, recorder)
+            if advise(pair.spec, pair.end.value, recorder):
+                break  # once is enough
         wanted = [k for k, pair in enumerate(scored) if pair.spec.command == "align"]
         found = _align([scored[k] for k in wanted], backend, recorder)
     alignments = dict(zip(wanted, found, strict=True))

@@ -48,6 +48,7 @@ from longalign.store.layout import (
     holds_both_strands,
     is_store,
     make_strand_folders,
+    place_of_both,
     refuse_taken,
 )
 from longalign.store.manifest import SequenceRecord
@@ -239,8 +240,8 @@ def _accepted(
     store makes it now, cut like the first, but without findings.
     """
     if first.manifest.of_both_strands and spec.strand != "both":
-        both = first.path.resolve().parent
-        raise UsageError(f"{first.path}: the store of one strand of a run over both: resume {both}")
+        what = "the store of one strand of a run over both"
+        raise UsageError(f"{first.path}: {what}: resume {place_of_both(first.path)}")
     stores = [first]
     for side in spec.sides:
         assert side.store is not None

@@ -26,10 +26,12 @@ _POOR = 0.1
 _MANY, _TIMES = 10, 4
 
 
-def advise(spec: RunSpec, score: int, recorder: Recorder) -> None:
-    """Emit the advice as a Notice, if there is any and someone reads it."""
-    if recorder.is_watched and (advice := strand_advice(spec, score)):
+def advise(spec: RunSpec, score: int, recorder: Recorder) -> bool:
+    """Emit the advice as a Notice, if there is any and someone reads it. Returns whether that is so."""
+    advice = strand_advice(spec, score) if recorder.is_watched else None
+    if advice is not None:
         recorder(Notice(advice))
+    return advice is not None
 
 
 def strand_advice(spec: RunSpec, score: int) -> str | None:

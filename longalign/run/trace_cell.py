@@ -22,6 +22,7 @@ from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedTile
+from longalign.store.layout import place_of_both
 
 
 def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: Emit = ignore) -> Outcome:
@@ -75,7 +76,7 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
     manifest, path = store.manifest, store.path
     query, target = spec.query, spec.target
     if not manifest.is_eager:
-        whole = path.parent if manifest.of_both_strands else path
+        whole = place_of_both(path) if manifest.of_both_strands else path
         raise StoreError(
             f"{path}: no start states are stored, without which no other end cell can be traced"
             f"{', and the store is pruned' if manifest.pruned_with is not None else ''}: longalign "

@@ -78,6 +78,12 @@ def holds_both_strands(path: Path) -> bool:
     return is_store(plus) and os.path.isdir(minus) and not is_store(path)  # noqa: PTH112 - is_dir raises EACCES
 
 
+def place_of_both(path: Path) -> str:
+    """Where the stores of both strands are of which the one at `path` is one, for messages."""
+    both = path.resolve().parent
+    return str(both) if holds_both_strands(both) else "the directory of both"
+
+
 def is_store(path: Path) -> bool:
     """Whether there is a store of one strand at `path`."""
     return os.path.exists(path / MANIFEST_NAME)  # noqa: PTH110 - Path.exists raises EACCES

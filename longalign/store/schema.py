@@ -257,7 +257,7 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
                 raise ValueError(f"{side}/index names other lines than the tile keeps")
     is_pruned = manifest.pruned_with is not None
     left_out = _later_attribute(file, CELLS_LEFT_OUT, 0, tile.cells if is_pruned else 0)
-    added = _later_attribute(file, ADDED, _INT32[0] if is_pruned else 0, 0)
+    added = _later_attribute(file, ADDED, -_INT32[1] if is_pruned else 0, 0)
     wide = _listed_apart(descriptor, tables, blocks)
     return LocatedTile(_best_cell(file, manifest, tile), blocks, wide, left_out, added)
 

@@ -17,10 +17,10 @@ from longalign.system.threads import WorkerThreads
 class WriteBehind:
     """Passes tiles to one thread, which writes them to `store`.
 
-    Until a tile is written, it is read from memory. At most `devices` tiles wait to be written: one for each
-    device, or part of one, that sweeps. If a write fails, `flush` and every later call that stores, drops or
-    reads a tile, or stores a result of phase 2 or 3, raise its error. Leaving the context waits for all
-    writes. It raises the error of a failed write unless the block itself raised one.
+    Until a tile is written, it is read from memory. While tiles are swept, at most `devices` of them wait to
+    be written: one for each device, or part of one, that sweeps. If a write fails, `flush` and every later
+    call that stores, drops or reads a tile, or stores a result of phase 2 or 3, raise its error. Leaving the
+    context waits for all writes. It raises the error of a failed write unless the block itself raised one.
 
     In a block of `held`, tiles are only kept in memory: their values are not known to be right. They are
     written when the block has ended, and lost if it raises an exception.
@@ -47,16 +47,21 @@ class WriteBehind:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold tiles back until the block ends well."""
+        """Hold tiles back until the block ends well.
+
+        If it raises, they are lost. So is what comes later, from a sweep that was not waited for.
+        """
         self._holds = True
         try:
             yield
-            with self._changed:
-                self._unwritten.update({place: record for place, (_, record) in self._held.items()})
-            for tile, record in self._held.values():
-                self._thread.submit(self._write, tile, record, None)
-        finally:
-            self._holds, self._held = False, {}
+        except BaseException:
+            self._held = {}
+            raise
+        with self._changed:
+            held, self._held, self._holds = self._held, {}, False
+            self._unwritten.update({place: record for place, (_, record) in held.items()})
+        for tile, record in held.values():
+            self._thread.submit(self._write, tile, record, None)
 
     def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
         return nullcontext() if self._holds else self._store.open_writer(tile)

@@ -35,6 +35,8 @@ def as_number(value: Any) -> Number:
     """
     if isinstance(value, Fraction):
         return simplest(value)
+    if isinstance(value, Decimal) and value == 0:
+        return 0
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MOST_BITS:
         return simplest(Fraction(value))
     return as_whole(value)
@@ -43,7 +45,7 @@ def as_number(value: Any) -> Number:
 def parse_number(text: str) -> Number:
     """The number that a text such as `10`, `0.5` or `1/3` spells. Raises ValueError for any other text."""
     if not _TEXT.fullmatch(text):
-        is_long = re.fullmatch(r"[-+]?[\d./]+", text, re.ASCII)
+        is_long = re.fullmatch(r"[-+]?(\d+(\.\d*)?|\.\d+|\d+/\d*[1-9]\d*)", text, re.ASCII)
         most = f" of at most {_WHOLES} digits before and {_DECIMALS} after the point" * bool(is_long)
         raise ValueError(f"{text!r} is not a number{most}")
     return simplest(Fraction(text))

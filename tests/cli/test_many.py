@@ -169,6 +169,13 @@ def test_json_lines_have_no_text_between_them(run):
     assert any("no record named 'none'" in text and text.endswith("; left out") for text in notices)
 
 
+@pytest.mark.parametrize("how", [["-q"], ["-q", "--progress", "none"], []], ids=" ".join)
+def test_it_is_said_why_a_pair_is_left_out(run, how):
+    Path("a.tsv").write_text("q1 t1\nnone t1\nq2 t1\n")
+    _, _, err = run("score", *FILES, "--pairs", "a.tsv", *how)
+    assert "no record named 'none'" in err
+
+
 def test_pairs_without_an_alignment_have_no_line(run):
     Path("q.fa").write_text(fasta({**QUERIES, "empty": ""}))
     code, out, err = run("align", *FILES)

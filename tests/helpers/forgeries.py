@@ -301,6 +301,7 @@ def forge_attribute(file: h5py.File, rng: random.Random) -> str:
         "x",
         "x" * 5000,
         -(2**40),
+        -(2**31),
         2**40,
         1.5,
         np.nan,

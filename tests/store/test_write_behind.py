@@ -199,6 +199,7 @@ def test_held_tiles_are_lost_when_the_run_is_stopped():
         with pytest.raises(KeyboardInterrupt):
             stopped_after(TILES[0], behind)
         assert behind.stored_tiles() == set()
+        behind.put_tile(TILES[1], record(TILES[1]))  # by a sweep that has not heard of it
     assert store.stored_tiles() == set()
 
 
