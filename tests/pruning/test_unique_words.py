@@ -76,6 +76,18 @@ def test_segments_are_stretches_of_diagonals_with_their_scores(pair, scoring, k)
     assert (len(found.row) > 0) == (len(places) > 0)
 
 
+@pytest.mark.parametrize(("scoring", "lost"), [(Scoring(), 4 * 2), (ANY_MATRIX, 6 + 9)])
+def test_words_are_joined_across_mismatches(scoring, lost):
+    """C becomes T, and G becomes A."""
+    query = np.random.default_rng(1).integers(0, 4, 400, np.uint8)
+    query[[100, 220]] = 1, 2
+    target = query.copy()
+    target[[100, 220]] = 3, 0
+    [segment] = zip(*find_segments(query, target, scoring, 11, 1 << 20), strict=True)
+    equal = int(table_of(scoring)[query * PITCH + query.astype(int)].sum())
+    assert segment == (0, 0, 400, equal - lost)
+
+
 @pytest.mark.parametrize(
     ("rows", "cols"), [(0, 0), (1, 1), (100, 100), (21_629_098, 21_617_869), (1 << 30,) * 2]
 )
