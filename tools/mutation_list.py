@@ -596,7 +596,7 @@ _STORE = (
     Fault(
         "wide values of a pruned tile not listed",
         "longalign/store/line_tables.py",
-        "return dense(values.narrow), values.listed()",
+        "return complete(values.narrow), values.listed()",
         "return values.narrow, NONE_APART",
         ("tests/store/test_store.py::test_a_pruned_store_lists_wide_values_apart",),
     ),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from longalign.store.blocks import write_blocks
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.deflated import DeflatedArray
-from longalign.store.line_tables import dense, stored_form
+from longalign.store.line_tables import complete, stored_form
 
 if TYPE_CHECKING:
     import h5py
@@ -112,7 +112,7 @@ def tile_datasets(record: TileRecord, is_pruned: bool) -> dict[str, tuple[Any, s
     Only tiles that are pruned have values so wide that they are kept apart.
     """
     datasets = {
-        f"{side}/{name}": (dense(getattr(packed, name)), *words)
+        f"{side}/{name}": (complete(getattr(packed, name)), *words)
         for group, known in ((LINES, LINE_DATASETS), (STARTS, START_DATASETS))
         for side in group
         if (packed := getattr(record, side)) is not None

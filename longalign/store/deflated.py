@@ -57,6 +57,14 @@ class DeflatedArray:
     def put(self, place: BlockIndex, numbers: NDArray[Any], crc: int) -> None:
         """Add a block; `crc` is the `checksum` of its values, computed where they were made."""
         self.streams[place], self.crcs[place] = deflate(numbers, self.length), crc
+        self._tell(place)
+
+    def repeat(self, there: BlockIndex, place: BlockIndex) -> None:
+        """Add a block with the same values as the one that is `there`."""
+        self.streams[place], self.crcs[place] = self.streams[there], self.crcs[there]
+        self._tell(place)
+
+    def _tell(self, place: BlockIndex) -> None:
         for listener in self.listeners:
             listener(place)
 

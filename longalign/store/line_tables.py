@@ -10,6 +10,7 @@ A table has the integer width that its maker expects. Lines with many wider valu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,7 +23,8 @@ from longalign.model.boundary import IntArray
 from longalign.model.narrow_values import NarrowValues
 from longalign.store import hdf5_filters
 from longalign.store.deflated import DeflatedArray
-from longalign.store.hdf5_filters import checksum
+from longalign.store.hdf5_filters import BlockIndex, checksum
+from longalign.system.threads import in_threads
 
 #: A line has at least this many blocks, which bounds the memory of incomplete blocks; but no block is made
 #: shorter than `_MIN_BLOCK_LENGTH` for that.
@@ -271,12 +273,12 @@ def stored_form(values: Any) -> tuple[Any, NDArray[np.int64]]:
         return values, NONE_APART
     if values.wide:
         return values.whole(), NONE_APART
-    return dense(values.narrow), values.listed()
+    return complete(values.narrow), values.listed()
 
 
-def dense(values: Any) -> Any:
-    """An array from which no values are left out."""
-    return values.whole() if isinstance(values, BandArray) else values
+def complete(values: Any) -> Any:
+    """An array in which the values of cells left out are kept, too."""
+    return values.deflated() if isinstance(values, BandArray) else values
 
 
 class _KeepsWideApart(NarrowTable):
@@ -330,9 +332,30 @@ class BandArray:
                 values[first - start : end - start] = stretch[first - begin : end - begin]
         return values
 
-    def whole(self) -> NDArray[np.signedinteger[Any]]:
-        """All values in one array."""
-        return np.array([self[line, 0:] for line in range(self.shape[0])], self.dtype).reshape(self.shape)
+    def deflated(self) -> DeflatedArray:
+        """The same values, deflated. That is done once for all blocks without other values than `level`."""
+        length = min(self.shape[1], hdf5_filters.BLOCK_LENGTH)
+        array = DeflatedArray.empty(self.shape, self.dtype, length)
+        level: dict[int, list[BlockIndex]] = defaultdict(list)  # by their number of values
+        others: list[BlockIndex] = []
+        for place in np.ndindex(*array.streams.shape):
+            span = range(place[1] * length, min((place[1] + 1) * length, self.shape[1]))
+            (level[len(span)] if self._is_level(place[0], span) else others).append(place)
+
+        def put(place: BlockIndex) -> None:
+            line, block = place
+            numbers = self[line, block * length : (block + 1) * length]
+            array.put(place, numbers, checksum(numbers))
+
+        in_threads(put, [*others, *(places[0] for places in level.values())])
+        for first, *places in level.values():
+            for place in places:
+                array.repeat(first, place)
+        return array
+
+    def _is_level(self, line: int, span: range) -> bool:
+        stretches = self.stretches[line]
+        return not any(begin < span.stop and span.start < begin + len(values) for begin, values in stretches)
 
 
 class BandTable(_KeepsWideApart):

@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import h5py
 import numpy as np
@@ -55,6 +56,7 @@ from longalign.store import (
     hdf5_filters,
     line_tables,
 )
+from longalign.store import deflated as deflated_arrays
 from longalign.store import files as store_files
 from longalign.store.base import DamagedFile, DamagedTile, NextBest
 from longalign.store.datasets import APART_WORDS, write
@@ -320,6 +322,31 @@ def test_a_line_in_memory_keeps_what_is_between_long_level_parts_and_no_more(mon
         assert part.base is None or part.base.size == part.size  # no longer array is kept with it
     assert all(np.array_equal(table.values()[line, 0:100], values) for line in range(2))
     assert table.values().nbytes == 50 + 20 + 10
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1000])
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 20)), max_size=4), min_size=1, max_size=3),
+    st.integers(-3, 3),
+)
+def test_a_band_is_deflated_as_it_is_read(block, spans, level):
+    """Blocks without other values than the level are deflated once, the last one of a line by itself."""
+    rng, stretches = np.random.default_rng(1), []
+    for line in spans:
+        ends = np.cumsum([0, *(gap + length for gap, length in line)])
+        begins = [int(end) + gap for end, (gap, _) in zip(ends, line, strict=False)]
+        parts = [rng.integers(-9, 9, length, np.int8) for _, length in line]
+        stretches.append([*zip(begins, parts, strict=True)])
+    band = line_tables.BandArray((len(spans), 450), np.dtype(np.int8), level, stretches)
+    with mock.patch.object(hdf5_filters, "BLOCK_LENGTH", block):
+        deflated = band.deflated()
+    for line in range(len(spans)):
+        assert np.array_equal(deflated[line, 0:450], band[line, 0:450])
+    empty = line_tables.BandArray((2, 450), np.dtype(np.int8), level, [[], []])
+    length = mock.patch.object(hdf5_filters, "BLOCK_LENGTH", block)
+    with length, mock.patch.object(deflated_arrays, "deflate", wraps=hdf5_filters.deflate) as deflate:
+        empty.deflated()
+    assert deflate.call_count == 1 + (450 % min(block, 450) > 0)
 
 
 @pytest.mark.parametrize(
