@@ -294,10 +294,8 @@ class _Pairs:
             if reason not in self._said:
                 self._said.add(reason)
                 text = in_one_line(f"{self._place(pair)}{reason}; left out")
-                if self.options.quiet and self.options.progress in (
-                    "auto",
-                    "none",
-                ):  # errors are said all the same
+                shows_no_notices = self.options.quiet and self.options.progress in ("auto", "none")
+                if shows_no_notices:  # errors are said all the same
                     print(f"longalign: {text}", file=sys.stderr)
                 else:
                     self.emit(Notice(text))

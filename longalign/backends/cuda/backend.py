@@ -82,9 +82,9 @@ class CudaBackend:
     program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled
     line_bytes = 3  # deflated as they arrive, those of the preceding tile included; plain without a file
     tile_overhead = kernel_shape.TILE_OVERHEAD
-    band_row_seconds = (
-        1.1e-7  # in slabs: 2.5 s for 22 M rows, 23 for 200 M (`pruning_cuda.json`, `long_pair_cuda.json`)
-    )
+    #: In slabs: 2.3 to 2.9 s for 22 M rows (`pruning_cuda_repeated.json`), 23 s for 200 M
+    #: (`long_pair_cuda.json`).
+    band_row_seconds = 1.1e-7
 
     def __init__(
         self,
