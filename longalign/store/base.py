@@ -154,7 +154,8 @@ class Store(Protocol):
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         """Replace the waypoints found so far, in order from the end cell backwards.
 
-        Waits until all tiles are written. Raises StoreError if a tile or the path cannot be written.
+        No path is stored before the tiles through which it leads. Raises StoreError if a tile or the path
+        cannot be written; this may show later.
         """
         ...
 
@@ -163,7 +164,7 @@ class Store(Protocol):
         ...
 
     def put_piece(self, number: int, piece: Piece) -> None:
-        """Keep a piece. Waits until all tiles are written. Raises StoreError if a write fails."""
+        """Keep a piece. Raises StoreError if a write fails; this may show later."""
         ...
 
     def get_piece(self, number: int) -> Piece | None: ...

@@ -1,8 +1,9 @@
-"""A store that writes a tile while the next one is swept, and the last one while phase 2 begins."""
+"""A store that writes a tile while the next one is swept, and the last ones while phases 2 and 3 run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition
 from types import TracebackType
@@ -15,12 +16,13 @@ from longalign.system.threads import WorkerThreads
 
 
 class WriteBehind:
-    """Passes tiles to one thread, which writes them to `store`.
+    """Passes tiles, paths and pieces to one thread, which writes them to `store` in order.
 
     Until a tile is written, it is read from memory. While tiles are swept, at most `devices` of them wait to
-    be written: one for each device, or part of one, that sweeps. If a write fails, `flush` and every later
-    call that stores, drops or reads a tile, or stores a result of phase 2 or 3, raise its error. Leaving the
-    context waits for all writes. It raises the error of a failed write unless the block itself raised one.
+    be written: one for each device, or part of one, that sweeps. If a write fails, nothing is written after
+    it. `flush` and every later call that stores, drops or reads a tile, or stores a result of phase 2 or 3,
+    raise its error. Leaving the context waits for all writes. It raises the error of a failed write unless
+    the block itself raised one.
 
     In a block of `held`, tiles are only kept in memory: their values are not known to be right. They are
     written when the block has ended, and lost if it raises an exception.
@@ -34,6 +36,7 @@ class WriteBehind:
         self._error: BaseException | None = None
         self._holds = False
         self._held: dict[Place, tuple[Tile, TileRecord]] = {}
+        self._last_result: Future[None] | None = None  # of phases 2 and 3; the thread writes in order
 
     def __enter__(self) -> WriteBehind:
         return self
@@ -83,21 +86,36 @@ class WriteBehind:
 
     def _write(self, tile: Tile, record: TileRecord, writer: TileWriter | None) -> None:
         try:
-            self._store.put_tile(tile, record, writer)
-        except BaseException as error:
-            with self._changed:
-                self._error = self._error or error
-            raise
+            self._write_next(lambda: self._store.put_tile(tile, record, writer))
         finally:
             self._forget((tile.row, tile.col))
+
+    def _write_next(self, write: Callable[[], None]) -> None:
+        """Write something, unless an earlier write has failed."""
+        if self._error is not None:
+            return
+        try:
+            write()
+        except BaseException as error:
+            with self._changed:
+                self._error = error
+            raise
 
     def _forget(self, key: tuple[int, int]) -> None:
         with self._changed:
             self._unwritten.pop(key, None)
             self._changed.notify_all()
 
+    def _write_later(self, write: Callable[[], None]) -> None:
+        """Let the thread write a result after the tiles that it follows from."""
+        with self._changed:
+            self._raise_error()
+        self._last_result = self._thread.submit(self._write_next, write)
+
     def flush(self) -> None:
-        """Wait until all tiles are written. Raises StoreError if one could not be."""
+        """Wait until everything is written. Raises StoreError if something could not be."""
+        if self._last_result is not None:
+            wait([self._last_result])
         with self._changed:
             self._wait_for_room(0)
 
@@ -153,21 +171,20 @@ class WriteBehind:
         return self._store.get_left_out()
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
-        self.flush()  # a stored path leads through stored tiles only
-        self._store.put_path(waypoints, complete)
+        path = list(waypoints)
+        self._write_later(lambda: self._store.put_path(path, complete))
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
         return self._store.get_path()
 
     def put_piece(self, number: int, piece: Piece) -> None:
-        self.flush()
-        self._store.put_piece(number, piece)
+        self._write_later(lambda: self._store.put_piece(number, piece))
 
     def get_piece(self, number: int) -> Piece | None:
         return self._store.get_piece(number)
 
     def put_next_best(self, found: NextBest) -> None:
-        self.flush()
+        self.flush()  # the caller wants to know whether it is written
         self._store.put_next_best(found)
 
     def get_next_best(self) -> NextBest:

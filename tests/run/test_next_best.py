@@ -42,6 +42,7 @@ from longalign.run.outcome import Outcome, checked_alignment
 from longalign.store import DirectoryStore
 from longalign.store.base import FoundPath, NextBest
 from longalign.store.files import NotWritten
+from longalign.store.write_behind import WriteBehind
 from longalign.testing.inputs import any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.sweeps import whole_matrix
@@ -293,6 +294,8 @@ def test_tiles_that_are_damaged_between_two_alignments_are_swept_again(tmp_path,
 
     class Damaging(changed_tiles.ChangedTiles):
         def __init__(self, before) -> None:
+            if isinstance(before.store, WriteBehind):
+                before.store.flush()
             for file in store.glob("tiles/*.h5"):
                 os.truncate(file, int(file.stat().st_size * share))
             super().__init__(before)

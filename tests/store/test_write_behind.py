@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Event
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint
 from longalign.model.geometry import Grid
 from longalign.phases.packing import pack
-from longalign.store import MemoryStore, TileRecord
+from longalign.store import MemoryStore, Piece, TileRecord
 from longalign.store.write_behind import WriteBehind
 
 GRID = Grid((0, 4, 8, 12), (0, 4), (0, 4, 8, 12), (0, 4))
@@ -115,24 +116,50 @@ def test_a_write_starts_immediately_and_its_result_is_not_kept_in_memory():
 
 def test_a_path_is_stored_when_the_tiles_are():
     store = Slow()
-    with WriteBehind(store, devices=1) as behind, ThreadPoolExecutor(1) as stitching:
+    path, piece = [Waypoint(1, 1, State.H, 0)], Piece(np.array([0], np.uint8), np.array([1]))
+    with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
-        stored = stitching.submit(behind.put_path, [Waypoint(1, 1, State.H, 0)], complete=True)
-        wait([stored], 0.2)
-        assert store.get_path() == ([], False)
+        behind.put_path(path, complete=True)
+        behind.put_piece(0, piece)
+        path.clear()  # what was given is kept
+        assert (store.get_path(), store.get_piece(0)) == (([], False), None)
         store.may_write.set()
-        assert stored.result(60) is None
+        behind.flush()
         assert store.stored_tiles() == {(0, 0)}
-        assert store.get_path()[1]
+        assert store.get_path() == ([Waypoint(1, 1, State.H, 0)], True)
+        assert store.get_piece(0) is piece
+
+
+def test_leaving_waits_for_results():
+    store = Slow()
+    with WriteBehind(store, devices=1) as behind:
+        behind.put_tile(TILES[0], record(TILES[0]))
+        behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
+        store.may_write.set()
+    assert store.get_path()[1]
 
 
 def test_there_is_no_path_through_tiles_that_cannot_be_written():
     store = willing(failing=[0])
     behind = WriteBehind(store, devices=1)
+    store.may_write.clear()
     behind.put_tile(TILES[0], record(TILES[0]))
+    behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
+    store.may_write.set()
     with pytest.raises(StoreError, match="disk full at 0"):
+        behind.flush()
+    with pytest.raises(StoreError, match="disk full at 0"):
+        behind.put_piece(0, Piece(np.array([0], np.uint8), np.array([1])))
+    assert (store.get_path(), store.get_piece(0)) == (([], False), None)
+
+
+def test_a_result_that_cannot_be_written_is_reported():
+    store = willing()
+    behind = WriteBehind(store, devices=1)
+    with mock.patch.object(store, "put_path", side_effect=StoreError("no path")):
         behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
-    assert store.get_path() == ([], False)
+        with pytest.raises(StoreError, match="no path"):
+            behind.__exit__(None, None, None)
 
 
 def test_one_tile_a_device_is_on_its_way():
