@@ -701,8 +701,22 @@ _STORE = (
     Fault(
         "a path stored before its tiles",
         "longalign/store/write_behind.py",
-        "self.flush()  # a stored path leads through stored tiles only",
-        "pass",
+        "self._last_result = self._thread.submit(self._write_next, write)",
+        "write()",
+        ("tests/store/test_write_behind.py::test_a_path_is_stored_when_the_tiles_are",),
+    ),
+    Fault(
+        "a path stored after a tile could not be written",
+        "longalign/store/write_behind.py",
+        "if self._error is not None:\n            return\n",
+        "",
+        ("tests/store/test_write_behind.py::test_there_is_no_path_through_tiles_that_cannot_be_written",),
+    ),
+    Fault(
+        "a flush that does not wait for results",
+        "longalign/store/write_behind.py",
+        "            wait([self._last_result])",
+        "            pass",
         ("tests/store/test_write_behind.py::test_a_path_is_stored_when_the_tiles_are",),
     ),
 )
