@@ -130,13 +130,21 @@ def test_a_path_is_stored_when_the_tiles_are():
         assert store.get_piece(0) is piece
 
 
-def test_leaving_waits_for_results():
-    store = Slow()
-    with WriteBehind(store, devices=1) as behind:
-        behind.put_tile(TILES[0], record(TILES[0]))
+def test_a_flush_waits_for_results():
+    class SlowPaths(Slow):
+        def put_path(self, waypoints, complete):
+            assert self.may_write.wait(60)
+            super().put_path(waypoints, complete)
+
+    store = SlowPaths()
+    with WriteBehind(store, devices=1) as behind, ThreadPoolExecutor(1) as flushing:
         behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
+        flushed = flushing.submit(behind.flush)
+        wait([flushed], 0.2)
+        too_early = flushed.done()
         store.may_write.set()
-    assert store.get_path()[1]
+        assert flushed.result(60) is None and not too_early
+        assert store.get_path()[1]
 
 
 def test_there_is_no_path_through_tiles_that_cannot_be_written():
