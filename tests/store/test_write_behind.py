@@ -143,7 +143,8 @@ def test_a_flush_waits_for_results():
         wait([flushed], 0.2)
         too_early = flushed.done()
         store.may_write.set()
-        assert flushed.result(60) is None and not too_early
+        assert flushed.result(60) is None
+        assert not too_early
         assert store.get_path()[1]
 
 
