@@ -202,7 +202,7 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
         print(f"longalign: {in_words(outcome)}{_advice(outcome.spec)}", file=sys.stderr)
     if options.stats:
         for alignment in alignments_of(outcome):
-            print_statistics(alignment)
+            print_statistics(alignment, as_json=options.progress == "json")
 
 
 def alignments_of(outcome: Outcome) -> list[Alignment]:

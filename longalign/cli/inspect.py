@@ -213,7 +213,7 @@ def _next_best_in_words(report: dict[str, Any]) -> str:
 
 def _percent(part: int, whole: int) -> str:
     percent = 100 * part / whole if whole else 100.0
-    return f"{percent:.1f} %" if percent >= 1 or part == 0 else f"{percent:.1g} %"
+    return f"{percent:.1f}%" if percent >= 1 or part == 0 else f"{percent:.1g}%"
 
 
 def _one_in_words(report: dict[str, Any]) -> str:

@@ -330,8 +330,10 @@ def _writing(
                 lines.flush()  # the reader sees each pair when it is done
             summaries.add(lambda: summary_of(outcome))
             for alignment in alignments_of(outcome) if options.stats else ():
-                print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
-                print_statistics(alignment)
+                as_json = options.progress == "json"
+                if not as_json:
+                    print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
+                print_statistics(alignment, as_json)
 
         def write_left_out(pair: NamedPair, reason: str) -> None:
             summaries.add(lambda: summarize_left_out(pair.query, pair.target, reason))

@@ -458,7 +458,7 @@ def _add_output(
             action="store_true",
             help="also print statistics of the alignment on stderr: identities, mismatches and gaps by kind, "
             "coverage, and for a local alignment the bit score and the E-value, as far as these are known; "
-            "the JSON summary always has them",
+            "the JSON summary always has them; with --progress json as one line of JSON an alignment",
         )
     group.add_argument(
         "--json",

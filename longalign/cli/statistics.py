@@ -1,17 +1,23 @@
-"""The statistics of an alignment in words, for `--stats`."""
+"""The statistics of an alignment, for `--stats`."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 
+from longalign.formats.summary import describe
 from longalign.model.alignment import Alignment
 from longalign.model.karlin_altschul import Significance
 from longalign.model.statistics import Statistics, statistics
 
 
-def print_statistics(alignment: Alignment) -> None:
-    """Print a few lines on stderr."""
+def print_statistics(alignment: Alignment, as_json: bool) -> None:
+    """Print a few lines on stderr, or one JSON object: that of a next best alignment in a summary."""
+    if as_json:
+        names = {"query": alignment.query.name, "target": alignment.target.name}
+        print(json.dumps({"event": "statistics", **names, **describe(alignment)}), file=sys.stderr)
+        return
     for line in _in_words(statistics(alignment)):
         print(f"longalign: {line}", file=sys.stderr)
 

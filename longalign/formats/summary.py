@@ -114,7 +114,7 @@ def summarize(
         "score": _number(score),
         "end": None if end is None else _end(query, target, *end),
         "alignment": None if aligned is None else _alignment(aligned),
-        "next_best": [*map(_next_best, next_best)],
+        "next_best": [*map(describe, next_best)],
         "statistics": None if aligned is None else _statistics(statistics(aligned)),
         "significance": None if end is None else _significance(significant),
         "backend": dict(backend),
@@ -186,7 +186,8 @@ def _alignment(alignment: Alignment) -> dict[str, object]:
     }
 
 
-def _next_best(alignment: Alignment) -> dict[str, object]:
+def describe(alignment: Alignment) -> dict[str, object]:
+    """An entry of `next_best` in a summary."""
     found = statistics(alignment)
     return {
         "score": _number(alignment.score),

@@ -388,7 +388,7 @@ def _stored_side(
     if cluster is None:
         milestones = known.milestones.get(spec.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
-        writing = stack.enter_context(WriteBehind(store, len(slabs.backends)))
+        writing = stack.enter_context(WriteBehind(store, len(slabs.backends), emit))
         lattice = replace(lattice, store=writing)
         return Side(spec, lattice, partial(_engine_of, slabs, lattice, writing), slabs.backends)
 

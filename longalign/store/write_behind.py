@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition
 from types import TracebackType
 
+from longalign.events import Emit, Notice, ignore
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import NextBest, Piece, Place, Store, TileRecord
@@ -28,8 +29,8 @@ class WriteBehind:
     written when the block has ended, and lost if it raises an exception.
     """
 
-    def __init__(self, store: Store, devices: int) -> None:
-        self._store, self._devices = store, devices
+    def __init__(self, store: Store, devices: int, emit: Emit = ignore) -> None:
+        self._store, self._devices, self._emit = store, devices, emit
         self._thread = WorkerThreads(1, "store")
         self._changed = Condition()  # guards those below
         self._unwritten: dict[tuple[int, int], TileRecord] = {}
@@ -44,9 +45,17 @@ class WriteBehind:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None:
+            self._announce_wait()
         self._thread.shutdown()
         if error is None:
             self.flush()
+
+    def _announce_wait(self) -> None:
+        """Tell the user of a stopped run that tiles which were held back are written first."""
+        unwritten = len(self._unwritten)
+        if unwritten > self._devices and self._error is None:
+            self._emit(Notice(f"{unwritten:,} tiles are still to be written; an interrupt would lose them"))
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -94,6 +94,16 @@ def test_stats_follow_the_result_on_stderr(run, pair):
     )
 
 
+def test_stats_are_a_line_of_json_where_progress_is(run, pair):
+    _, _, err = run("align", *pair, "--stats", "--progress", "json", "--json", "x.json")
+    lines = [json.loads(line) for line in err.splitlines()]
+    summary = json.loads(Path("x.json").read_text())
+    assert lines[-1]["event"] == "statistics"
+    assert (lines[-1]["query"], lines[-1]["target"]) == (summary["query"]["name"], summary["target"]["name"])
+    for name in ("score", "statistics", "significance"):
+        assert lines[-1][name] == summary[name]
+
+
 def test_score_writes_a_line_of_tabs(run, pair):
     code, out, err = run("score", *pair, "--mode", "global")
     assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\t+\n")
@@ -470,7 +480,7 @@ def test_inspect(run, refuse, pair):
     run("align", *pair, "-q", "--store", "s")
     code, out, err = run("inspect", "s")
     assert (code, err) == (0, "")
-    assert "score    1 of 1 tiles (100.0 % of the cells)" in out
+    assert "score    1 of 1 tiles (100.0% of the cells)" in out
     assert "stitch   2 waypoints, complete" in out
     Path("s/tiles/r00000c00000.h5").write_bytes(b"rubbish")
     report = json.loads(run("inspect", "s", "--json")[1])
@@ -495,10 +505,8 @@ def test_inspect_counts_all_cells_that_were_left_out(run, tmp_path, monkeypatch,
     assert report["cells_done"] + report["cells_left_out"] == report["cells"] == phase["cells"]
     share = report["cells_left_out"] / report["cells"]
     if strand == "plus":
-        assert (
-            f" left out; {1 - share:.1%} of the cells computed, {share:.1%} left out".replace("%", " %")
-            in (run("inspect", "s")[1])
-        )
+        shares = f" left out; {1 - share:.1%} of the cells computed, {share:.1%} left out"
+        assert shares in run("inspect", "s")[1]
 
 
 def test_start_states_say_that_they_need_every_cell(run, pair, monkeypatch):

@@ -261,6 +261,9 @@ def test_pairs_below_the_least_score_are_counted_apart(run):
 def test_statistics_are_asked_for_in_each_call(run):
     assert run("align", *FILES, "-q", "--store", "s", "--stats", "-o", "x.paf")[2].count("identity") >= 6
     assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf") == (0, "", "")
+    _, _, err = run("align", *FILES, "--progress", "json", "--stats", "-o", "x.paf")
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert len([line for line in lines if line["event"] == "statistics"]) == 6
 
 
 def test_a_summary_that_cannot_be_written_leaves_the_output(run):

@@ -239,6 +239,28 @@ def test_held_tiles_are_lost_when_the_run_is_stopped():
     assert store.stored_tiles() == set()
 
 
+def stop(behind, noticed):
+    with behind:
+        with behind.held():
+            for tile in TILES:
+                behind.put_tile(tile, record(tile))
+        assert not noticed
+        raise KeyboardInterrupt
+
+
+def test_a_stopped_run_says_how_many_tiles_are_still_to_be_written():
+    store, noticed = Slow(), []
+
+    def notice(event):
+        noticed.append(event.text)
+        store.may_write.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        stop(WriteBehind(store, 1, notice), noticed)
+    assert noticed == ["3 tiles are still to be written; an interrupt would lose them"]
+    assert store.stored_tiles() == PLACES
+
+
 def put_all(behind):
     for tile in TILES:
         behind.put_tile(tile, record(tile))
