@@ -701,15 +701,15 @@ _STORE = (
     Fault(
         "a path stored before its tiles",
         "longalign/store/write_behind.py",
-        "self._last_result = self._thread.submit(self._write_next, write)",
+        "self._last_result = self._thread.submit(self._write_result, write)",
         "write()",
         ("tests/store/test_write_behind.py::test_a_path_is_stored_when_the_tiles_are",),
     ),
     Fault(
         "a path stored after a tile could not be written",
         "longalign/store/write_behind.py",
-        "if self._error is not None:\n            return",
-        "if False:\n            return",
+        "        if self._error is None:\n",
+        "        if True:\n",
         ("tests/store/test_write_behind.py::test_there_is_no_path_through_tiles_that_cannot_be_written",),
     ),
     Fault(

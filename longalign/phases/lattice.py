@@ -179,14 +179,14 @@ class StoreLattice:
         assert starts is not None
         row, col, state = starts.at(line, cell, gap=gap)
         start = tile.i0 + row, tile.j0 + col
-        if not self._may_start(point, *start):
+        if state not in [*State] or not self._may_start(point, *start):
             raise DamagedTile(
                 tile.row,
                 tile.col,
                 f"{self.store.place_of(tile_name(tile.row, tile.col))}: damaged: no path to cell "
-                f"({point.i}, {point.j}) can start at the stored start {start}",
+                f"({point.i}, {point.j}) can start at the stored start {start} in state {state}",
             )
-        return *start, state
+        return *start, State(state)
 
     def _may_start(self, point: Waypoint, i: int, j: int) -> bool:
         """Whether the path to `point` may start at (i, j): on its chunk's edge, or, in local mode, inside."""

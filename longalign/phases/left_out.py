@@ -19,11 +19,12 @@ from longalign.store.base import Place
 class LeftOut:
     """The tiles that were left out, and the best score that was found in any tile, which raises the bound.
 
-    Both grow while the tiles of a matrix are swept.
+    Both grow while the tiles of a matrix are swept. `listed` are those that the store lists.
     """
 
     tiles: set[Place] = field(default_factory=set)
     reached: int = 0
+    listed: frozenset[Place] = frozenset()
 
 
 def left_out_edge(length: int, scoring: Scoring, local: bool) -> LinearEdge:

@@ -1,6 +1,7 @@
 """Phase 1: sweep the whole matrix, store the lattice, and find the end cell.
 
-The store may still be writing the last tile to disk when phase 2 begins.
+The store may still be writing tiles to disk while phases 2 and 3 run: the last ones, or, where rows were
+guessed, all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
 
     The tiles below a row that was guessed wrongly are swept again.
     """
-    known = set(lattice.left_out.tiles)
     while True:
         with closing(run_tiles(lattice, engine)) as events:
             for event in events:
@@ -34,8 +34,6 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
         if wrong is None:
             break
         emit(_withdrawn(lattice, wrong))
-    if lattice.left_out.tiles != known:
-        lattice.store.put_left_out(lattice.left_out.tiles)
     return end_cell(lattice)
 
 

@@ -13,7 +13,7 @@ from longalign.events import Emit, Notice
 from longalign.model.geometry import Grid, Tile
 from longalign.phases.lattice import StoreLattice
 from longalign.store import Store
-from longalign.store.base import DamagedFile, DamagedTile
+from longalign.store.base import DamagedFile, DamagedTile, Place
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def mending(step: Callable[[], T], lattice: StoreLattice, emit: Emit) -> T:
     Raises StoreError if a tile is damaged again although it was swept again: the disk then returns something
     else than what was written.
     """
-    reads: Counter[tuple[int, int]] = Counter()
+    reads: Counter[Place] = Counter()
     sweeps: Counter[tuple[int, int, bool]] = Counter()
     while True:
         try:

@@ -76,7 +76,8 @@ def run(spec: RunSpec, resources: Resources, emit: Emit = ignore, *, note: Note 
     """Align two sequences, or only score them.
 
     A store that exists already is resumed. `note` is applied to its manifest before phase 1 begins. Raises
-    InputError, UsageError, StoreError or BackendError; the store then holds everything that was finished.
+    InputError, UsageError, StoreError or BackendError; the store then holds everything that was finished and
+    could be written, but for tiles that were held back (`WriteBehind.held`).
     """
     [outcome] = run_all([spec], resources, emit, note=note)
     return outcome
@@ -167,7 +168,7 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
         milestones = known.milestones.get(side.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
         most = most_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
-        store = MemoryStore(spec.command == "score", most, slabs.rows_above(grid))
+        store = MemoryStore(request.edges_only, most, slabs.rows_above(grid))
         lattice = lattice_of(side, problems, grid, store, known)
         sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
     return with_next_best(run_phases(sides, resources, recorder), sides, resources, emit)

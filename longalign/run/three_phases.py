@@ -95,7 +95,8 @@ def lattice_of(
             findings = known.findings.get(strand, NO_FINDINGS)
             pruning = problem.pruning_by(known.score, problem.gains(findings))
         problem = replace(problem, pruning=pruning)
-    left_out = LeftOut(listed_as_left_out(store, emit)) if known is not None else LeftOut()
+    listed = listed_as_left_out(store, emit) if known is not None else set[Place]()
+    left_out = LeftOut(listed, listed=frozenset(listed))
     return StoreLattice(problem, grid, store, spec.is_eager, left_out)
 
 
@@ -160,7 +161,7 @@ def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emi
 
 
 def _phase_1_seconds(side: Side, resources: Resources) -> float:
-    """Expected seconds of phase 1 on all devices together, for the tiles that the store lacks."""
+    """The seconds that the tiles which the store lacks would take on all devices together, with all cells."""
     problem, missing = side.lattice.problem, side.missing_cells
     if missing == 0:
         return 0.0
@@ -187,6 +188,16 @@ def _align(
 
 
 def _score(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:
+    """The end cell of one side, all of whose tiles are then stored or listed as left out."""
+    end = _swept(side, sides, recorder)
+    left_out = side.lattice.left_out
+    if left_out.tiles != left_out.listed:
+        side.lattice.store.put_left_out(left_out.tiles)
+        left_out.listed = frozenset(left_out.tiles)
+    return end
+
+
+def _swept(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:
     """The end cell of one side. Phase 1 of all sides is reported as one phase."""
     total, missing = sum(s.lattice.grid.cells for s in sides), sum(s.missing_cells for s in sides)
     if missing == 0 and recorder.has("score"):

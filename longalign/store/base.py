@@ -154,17 +154,20 @@ class Store(Protocol):
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         """Replace the waypoints found so far, in order from the end cell backwards.
 
-        No path is stored before the tiles through which it leads. Raises StoreError if a tile or the path
-        cannot be written; this may show later.
+        No path is stored before the tiles through which it leads. The write may happen later. If it fails, a
+        later call raises StoreError.
         """
         ...
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
-        """The waypoints found so far (maybe none), and whether the path is complete."""
+        """The waypoints found so far (maybe none), and whether the path is complete.
+
+        What was just put may not be there yet. The same holds for pieces.
+        """
         ...
 
     def put_piece(self, number: int, piece: Piece) -> None:
-        """Keep a piece. Raises StoreError if a write fails; this may show later."""
+        """Keep a piece. The write may happen later, as that of a path."""
         ...
 
     def get_piece(self, number: int) -> Piece | None: ...

@@ -205,11 +205,12 @@ class DirectoryStore:
         """Raise StoreError if the store is closed or cannot be written, or if the lock is no longer held."""
         if self._closed:
             raise StoreError(f"{self.path}: the store is closed")
-        if self._lock is not None:
-            self._lock.check()
+        lock = self._lock  # `close`, in another thread, may set it to None
+        if lock is not None:
+            lock.check()
 
     def close(self) -> None:
-        """Release the lock. A thread that still writes can no longer rename its file into the store."""
+        """Release the lock. A thread that still writes fails when it next checks the lock."""
         self._closed = True
         if self._lock is not None:
             self._lock.release()

@@ -31,7 +31,7 @@ class MemoryStore:
         self, edges_only: bool = False, most_bytes: int | None = None, kept: Collection[int] = ()
     ) -> None:
         self._edges_only, self._most_bytes, self._bytes, self._kept = edges_only, most_bytes, 0, kept
-        self._tiles: dict[tuple[int, int], TileRecord] = {}
+        self._tiles: dict[Place, TileRecord] = {}
         self._lock = Lock()
         self._left_out: set[Place] = set()
         self._path: tuple[list[Waypoint], bool] = ([], False)

@@ -69,6 +69,7 @@ class PairList:
         options, pairs = given.any("options"), given.items("pairs")
         if not isinstance(options, dict):
             raise InputError(f"options: must be an object, not {shown(options)}")
+        Scoring.from_json(Fields(options, "options").any("scoring"))  # raises InputError
         for pair in pairs:
             if not isinstance(pair, list) or [type(name) for name in pair] != [str, str]:
                 raise InputError(f"pairs: must be lists of two names, not {shown(pair)}")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.model.boundary import StartLine, State, start_parts
+from longalign.model.boundary import StartLine, start_parts
 from longalign.store.codec import ANCHOR_STRIDE, narrow
 from longalign.system.threads import in_threads
 
@@ -35,14 +35,17 @@ class PackedStarts:
     steps: Any
     states: Any
 
-    def at(self, index: int, cell: int, *, gap: bool) -> tuple[int, int, State]:
-        """Row, column and state of the start of H, or of the gap state, at a cell from 1 on of a line."""
+    def at(self, index: int, cell: int, *, gap: bool) -> tuple[int, int, int]:
+        """The start of H, or of the gap state, at a cell from 1 on of a line: row, column, number of a state.
+
+        The caller checks them: they may be anything that the file holds.
+        """
         line = int(np.searchsorted(self.index[:], index))
         anchor = (cell - 1) // ANCHOR_STRIDE
         pair = slice(2 * gap, 2 * gap + 2)
         steps = self.steps[line, pair, anchor * ANCHOR_STRIDE : cell - 1]
         row, col = (self.anchors[line, pair, anchor] + steps.sum(axis=1, dtype=np.int64)).tolist()
-        return row, col, State(int(self.states[line, int(gap), cell - 1]))
+        return row, col, int(self.states[line, int(gap), cell - 1])
 
 
 #: An empty set of lines.

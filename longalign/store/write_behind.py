@@ -8,22 +8,25 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition
 from types import TracebackType
 
+from longalign.errors import StoreError
 from longalign.events import Emit, Notice, ignore
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import NextBest, Piece, Place, Store, TileRecord
+from longalign.store.files import NotWritten
 from longalign.store.tile_writer import TileWriter
 from longalign.system.threads import WorkerThreads
 
 
 class WriteBehind:
-    """Passes tiles, paths and pieces to one thread, which writes them to `store` in order.
+    """Passes tiles, and what follows from them, to one thread, which writes it all to `store` in order.
 
     Until a tile is written, it is read from memory. While tiles are swept, at most `devices` of them wait to
-    be written: one for each device, or part of one, that sweeps. If a write fails, nothing is written after
-    it. `flush` and every later call that stores, drops or reads a tile, or stores a result of phase 2 or 3,
-    raise its error. Leaving the context waits for all writes. It raises the error of a failed write unless
-    the block itself raised one.
+    be written: one for each device, or part of one, that sweeps. The list of tiles left out, paths and pieces
+    are the results that follow from tiles. If a write fails, later tiles are still written, but no results.
+    `flush` and every later call that stores, drops or reads a tile, or stores a result, raise the error.
+    Leaving the context waits for all writes. It raises the error of a failed write unless the block itself
+    raised one.
 
     In a block of `held`, tiles are only kept in memory: their values are not known to be right. They are
     written when the block has ended, and lost if it raises an exception.
@@ -33,11 +36,11 @@ class WriteBehind:
         self._store, self._devices, self._emit = store, devices, emit
         self._thread = WorkerThreads(1, "store")
         self._changed = Condition()  # guards those below
-        self._unwritten: dict[tuple[int, int], TileRecord] = {}
+        self._unwritten: dict[Place, TileRecord] = {}
         self._error: BaseException | None = None
-        self._holds = False
+        self._is_holding = False
         self._held: dict[Place, tuple[Tile, TileRecord]] = {}
-        self._last_result: Future[None] | None = None  # of phases 2 and 3; the thread writes in order
+        self._last_result: Future[None] | None = None  # the thread writes in order
 
     def __enter__(self) -> WriteBehind:
         return self
@@ -61,65 +64,71 @@ class WriteBehind:
     def held(self) -> Iterator[None]:
         """Hold tiles back until the block ends well.
 
-        If it raises, they are lost. So is what comes later, from a sweep that was not waited for.
+        If the block raises, the held tiles are lost. From then on, this store takes no more tiles: a sweep
+        that still runs loses its result, too. No caller goes on with the store after such an error.
         """
-        self._holds = True
+        self._is_holding = True
         try:
             yield
         except BaseException:
             self._held = {}
             raise
         with self._changed:
-            held, self._held, self._holds = self._held, {}, False
+            held, self._held, self._is_holding = self._held, {}, False
             self._unwritten.update({place: record for place, (_, record) in held.items()})
         for tile, record in held.values():
-            self._thread.submit(self._write, tile, record, None)
+            self._thread.submit(self._write_tile, tile, record, None)
 
     def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
-        return nullcontext() if self._holds else self._store.open_writer(tile)
+        return nullcontext() if self._is_holding else self._store.open_writer(tile)
 
     def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
-        key = tile.row, tile.col
+        place = tile.row, tile.col
         with self._changed:
-            if self._holds:
-                self._held[key] = tile, record
+            if self._is_holding:
+                self._held[place] = tile, record
                 return
             self._wait_for_room(self._devices - 1)
-            self._unwritten[key] = record
+            self._unwritten[place] = record
         try:
             # Outside of the lock: if the system grants no thread, `submit` itself writes the tile.
-            self._thread.submit(self._write, tile, record, writer)
+            self._thread.submit(self._write_tile, tile, record, writer)
         except BaseException:
-            self._forget(key)
+            self._forget(place)
             raise
 
-    def _write(self, tile: Tile, record: TileRecord, writer: TileWriter | None) -> None:
+    def _write_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None) -> None:
         try:
-            self._write_next(lambda: self._store.put_tile(tile, record, writer))
+            with self._noting_errors():
+                self._store.put_tile(tile, record, writer)
         finally:
             self._forget((tile.row, tile.col))
 
-    def _write_next(self, write: Callable[[], None]) -> None:
-        """Write something, unless an earlier write has failed."""
-        if self._error is not None:
-            return
+    def _write_result(self, write: Callable[[], None]) -> None:
+        if self._error is None:
+            with self._noting_errors():
+                write()
+
+    @contextmanager
+    def _noting_errors(self) -> Iterator[None]:
+        """Note the first error of the thread."""
         try:
-            write()
+            yield
         except BaseException as error:
             with self._changed:
-                self._error = error
+                self._error = self._error or error
             raise
 
-    def _forget(self, key: tuple[int, int]) -> None:
+    def _forget(self, place: Place) -> None:
         with self._changed:
-            self._unwritten.pop(key, None)
+            self._unwritten.pop(place, None)
             self._changed.notify_all()
 
     def _write_later(self, write: Callable[[], None]) -> None:
         """Let the thread write a result after the tiles that it follows from."""
         with self._changed:
             self._raise_error()
-        self._last_result = self._thread.submit(self._write_next, write)
+        self._last_result = self._thread.submit(self._write_result, write)
 
     def flush(self) -> None:
         """Wait until everything is written. Raises StoreError if something could not be."""
@@ -174,7 +183,8 @@ class WriteBehind:
         return self._store.place_of(name)
 
     def put_left_out(self, places: Iterable[Place]) -> None:
-        self._store.put_left_out(places)
+        kept = set(places)
+        self._write_later(lambda: self._store.put_left_out(kept))
 
     def get_left_out(self) -> set[Place]:
         return self._store.get_left_out()
@@ -193,7 +203,11 @@ class WriteBehind:
         return self._store.get_piece(number)
 
     def put_next_best(self, found: NextBest) -> None:
-        self.flush()  # the caller wants to know whether it is written
+        try:
+            self.flush()  # the caller wants to know whether it is written
+        except NotWritten as error:
+            # `found` was not refused: something before it is missing, without which a run cannot go on.
+            raise StoreError(str(error)) from error.__cause__
         self._store.put_next_best(found)
 
     def get_next_best(self) -> NextBest:

@@ -600,3 +600,12 @@ def test_an_option_that_a_list_of_pairs_lacks_is_named(run, name):
     for command in ("resume", "inspect"):
         code, _, err = run(command, "s")
         assert (code, err) == (1, f"longalign: s/pairs.json: damaged: options.{name}: is missing\n")
+
+
+def test_a_list_of_pairs_without_a_scoring_is_damaged(run):
+    run("align", *FILES, "--store", "s", "-o", "x.paf", "-q")
+    content = json.loads(Path("s/pairs.json").read_text())
+    del content["options"]["scoring"]
+    write_signed(Path("s/pairs.json"), content)
+    code, _, err = run("align", *FILES, "--store", "s", "-o", "x.paf", "-q")
+    assert (code, err) == (1, "longalign: s/pairs.json: damaged: options.scoring: is missing\n")

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from time import sleep
 
+import forgeries
 import h5py
 import numpy as np
 import pytest
@@ -176,6 +177,18 @@ def test_a_damaged_tile_on_the_way_is_named(tmp_path, finished):
     end = REPEATED.truth()
     with pytest.raises(
         StoreError, match=r"r00001c00001\.h5: damaged: .*; longalign resume .* this tile again"
+    ):
+        trace_cell(tmp_path / "s", (end.i, end.j), using())
+
+
+def test_an_impossible_state_on_the_way_is_damage(tmp_path, finished):
+    shutil.copytree(finished, tmp_path / "s")
+    for tile in (tmp_path / "s" / "tiles").iterdir():
+        for side in ("row_starts", "col_starts"):
+            forgeries.forge_numbers(tile, f"{side}/states", lambda values: values + 7)
+    end = REPEATED.truth()
+    with pytest.raises(
+        StoreError, match=r"r\d+c\d+\.h5: damaged: no path .* at the stored start .* in state 7;"
     ):
         trace_cell(tmp_path / "s", (end.i, end.j), using())
 

@@ -51,9 +51,10 @@ from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.phases import entry, meeting, problem, tile_step
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
-from longalign.run import pipeline
+from longalign.run import pipeline, three_phases
 from longalign.run.engines import shared_store
 from longalign.store import DirectoryStore, Manifest, MemoryStore
+from longalign.store.base import DamagedTile
 from longalign.store.files import temporary_name
 from longalign.testing.gains import anchors_of, steps, true_limits
 from longalign.testing.reference import ReferenceBackend
@@ -192,6 +193,25 @@ def test_tiles_are_left_out_and_the_store_says_which(monkeypatch, tmp_path):
     assert backend.swept == 0
     [phase] = [phase for phase in first.phases if phase.name == "score"]
     assert 0 < phase.left_out < phase.cells == grid.cells
+
+
+def test_what_was_left_out_is_listed_although_phase_1_met_a_damaged_tile(monkeypatch, tmp_path):
+    score, damages = three_phases.score, [DamagedTile(0, 0, "a first read failed")]
+
+    def damaged_once(*arguments):
+        end = score(*arguments)
+        if damages:
+            raise damages.pop()
+        return end
+
+    monkeypatch.setattr(three_phases, "score", damaged_once)
+    known(monkeypatch, int(REPEATED.truth().score), share=0.5)
+    with Geometry((5, 5), chunk=5, leaf=10**4).applied():
+        REPEATED.run(using(SmallTiles((5, 5), CPU)), tmp_path)
+    store = DirectoryStore.attach(tmp_path)
+    left_out, tiles = store.get_left_out(), store.manifest.grid.tiles()
+    assert left_out
+    assert left_out | store.stored_tiles() == {(tile.row, tile.col) for tile in tiles}
 
 
 @pytest.mark.slow

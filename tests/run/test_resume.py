@@ -176,7 +176,7 @@ def notices_of_a_new_run(store: Path) -> list[str]:
 @pytest.mark.parametrize("after", [1, 2, TILES - 1, TILES])
 def test_a_tile_damaged_while_the_run_goes_on_is_swept_again(tmp_path, answer, after, monkeypatch):
     """Damaged right after it was written, before its neighbours or the path have read it."""
-    monkeypatch.setattr(pipeline, "WriteBehind", lambda store, devices: nullcontext(store))
+    monkeypatch.setattr(pipeline, "WriteBehind", lambda store, *_: nullcontext(store))
     events: list[Event] = []
     assert result(small_run(tmp_path, damaging(tmp_path, after, events))) == answer
     assert swept(events) == TILES + 1

@@ -409,12 +409,6 @@ def test_a_wrong_attribute_is_damage_and_named(stores, tmp_path, file, attribute
         read_file(DirectoryStore.attach(store), file)
 
 
-def forge_numbers(path: Path, name: str, change: Any) -> None:
-    """Other numbers in a dataset, under the right checksums."""
-    with h5py.File(path, "r+", libver="latest") as file:
-        forgeries.written(file, name, change(file[name][()]))
-
-
 @pytest.mark.parametrize(
     ("file", "name", "change", "complaint"),
     [
@@ -463,7 +457,7 @@ def forge_numbers(path: Path, name: str, change: Any) -> None:
 )
 def test_numbers_that_cannot_be_there_are_damage_and_named(stores, tmp_path, file, name, change, complaint):
     store = copied(store_with(stores, file, "eager"), tmp_path)
-    forge_numbers(store / file, name, change)
+    forgeries.forge_numbers(store / file, name, change)
     with pytest.raises(StoreError, match=f"{file}: damaged: {complaint}"):
         read_file(DirectoryStore.attach(store), file)
 
@@ -522,8 +516,8 @@ def test_what_contradicts_the_sequences_is_one_line(stores, tmp_path, mode, file
         without_path(store)
         for tile in (store / "tiles").iterdir():
             if int(tile.stem[-1]) < 2:  # the end of a global alignment stays what it is
-                forge_numbers(tile, "cols/anchors", lambda values: values - 500)
-                forge_numbers(tile, "rows/anchors", lambda values: values - 500)
+                forgeries.forge_numbers(tile, "cols/anchors", lambda values: values - 500)
+                forgeries.forge_numbers(tile, "rows/anchors", lambda values: values - 500)
     else:
         gap_instead_of_a_pair(store / file)
     with pytest.raises(StoreError, match="s: what is stored contradicts the sequences"):
@@ -537,7 +531,7 @@ def test_start_states_that_cannot_be_are_computed_again(stores, tmp_path, name):
     want = result(resumed(stores["local", "eager"]))
     without_path(store)
     for tile in (store / "tiles").iterdir():
-        forge_numbers(tile, name, lambda values: values + 10**6)
+        forgeries.forge_numbers(tile, name, lambda values: values + 10**6)
     assert result(resumed(store, events)) == want
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert notices

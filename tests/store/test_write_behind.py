@@ -15,6 +15,8 @@ from longalign.model.boundary import BestCell, Boundary, State, Waypoint
 from longalign.model.geometry import Grid
 from longalign.phases.packing import pack
 from longalign.store import MemoryStore, Piece, TileRecord
+from longalign.store.base import NONE_FOUND
+from longalign.store.files import NotWritten
 from longalign.store.write_behind import WriteBehind
 
 GRID = Grid((0, 4, 8, 12), (0, 4), (0, 4, 8, 12), (0, 4))
@@ -160,6 +162,41 @@ def test_there_is_no_path_through_tiles_that_cannot_be_written():
     with pytest.raises(StoreError, match="disk full at 0"):
         behind.put_piece(0, Piece(np.array([0], np.uint8), np.array([1])))
     assert (store.get_path(), store.get_piece(0)) == (([], False), None)
+
+
+def test_tiles_after_one_that_cannot_be_written_are_written():
+    store = Slow(failing=[0])
+    behind = WriteBehind(store, devices=3)
+    for tile in TILES:
+        behind.put_tile(tile, record(tile))
+    behind.put_left_out([(0, 1)])
+    store.may_write.set()
+    with pytest.raises(StoreError, match="disk full at 0"):
+        behind.__exit__(None, None, None)
+    assert store.stored_tiles() == PLACES - {(0, 0)}
+    assert store.get_left_out() == set()
+
+
+def test_the_list_of_tiles_left_out_follows_the_tiles():
+    store, left_out = Slow(), {(5, 5)}
+    with WriteBehind(store, devices=1) as behind:
+        behind.put_tile(TILES[0], record(TILES[0]))
+        behind.put_left_out(left_out)
+        left_out.clear()  # what was given is kept
+        assert store.get_left_out() == set()
+        store.may_write.set()
+        behind.flush()
+        assert store.get_left_out() == {(5, 5)}
+
+
+def test_next_best_alignments_are_not_called_refused_if_a_piece_before_them_was():
+    store = willing()
+    behind = WriteBehind(store, devices=1)
+    with mock.patch.object(store, "put_piece", side_effect=NotWritten("no room for a piece")):
+        behind.put_piece(0, Piece(np.array([0], np.uint8), np.array([1])))
+        with pytest.raises(StoreError, match="no room for a piece") as raised:
+            behind.put_next_best(NONE_FOUND)
+    assert not isinstance(raised.value, NotWritten)
 
 
 def test_a_result_that_cannot_be_written_is_reported():
