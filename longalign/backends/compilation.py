@@ -43,28 +43,32 @@ class NotOnDisk(Exception):
 
 
 class _Waits:
-    """Counts the waiting callers. Waits that overlap form one interval, so no second is counted twice.
+    """The waits of all callers. Waits that overlap form one interval, so no second is counted twice.
 
-    Events are reported under the lock, so that they come in order.
+    Events are reported under the lock, so that they come in order. An interrupt may strike anywhere: `end`
+    of a wait that did not begin does nothing.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._callers = 0
+        self._waits: set[object] = set()
         self._since = 0.0
 
-    def begin(self, device: str) -> None:
+    def begin(self, wait: object, device: str) -> None:
         with self._lock:
-            self._callers += 1
-            if self._callers == 1:
+            is_first = not self._waits
+            if is_first:
                 self._since = perf_counter()
+            self._waits.add(wait)
+            if is_first:
                 _report(CompileStarted(device))
 
-    def end(self, device: str) -> None:
+    def end(self, wait: object, device: str) -> None:
         with self._lock:
-            self._callers -= 1
-            if self._callers == 0:
-                _report(CompileFinished(device, perf_counter() - self._since))
+            if wait in self._waits:
+                self._waits.remove(wait)
+                if not self._waits:
+                    _report(CompileFinished(device, perf_counter() - self._since))
 
 
 _waits = _Waits()
@@ -88,11 +92,12 @@ def compiles_reported(emit: Emit) -> Iterator[None]:
 @contextmanager
 def waiting_for_compiler(device: str) -> Iterator[None]:
     """Within the block, the caller waits for kernels of `device` to be compiled."""
+    wait = object()
     try:
-        _waits.begin(device)  # which may raise what a listener raises
+        _waits.begin(wait, device)  # which may raise what a listener raises
         yield
     finally:
-        _waits.end(device)
+        _waits.end(wait, device)
 
 
 def compile_or_load(device: str, is_cached: Callable[[], bool], call: Callable[[], T]) -> T:

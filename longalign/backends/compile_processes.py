@@ -15,6 +15,7 @@ from concurrent.futures import Future, as_completed
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Event
 
 from longalign.backends.base import Backend
 from longalign.backends.compilation import is_on_disk, waiting_for_compiler
@@ -58,21 +59,32 @@ def compiled_in_processes(
 ) -> Iterator[list[Future[Outcome]]]:
     """Compile these kernels in at most `most` processes, or fewer if memory is short.
 
-    Yields a future for each kernel, or an empty list if no process can be started. Leaving the context ends
-    all processes, including those that are still compiling.
+    Yields a future for each kernel, or an empty list if no process can be started. A process that ends by
+    itself, for example for lack of memory, is replaced. Leaving the context ends all processes, including
+    those that are still compiling.
     """
     room = max(1, free_memory() // _PROCESS_BYTES)
     count = max(1, min(len(names), most, room, backend.most_compilers()))
     processes: list[subprocess.Popen[str]] = []
     idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
     threads = WorkerThreads(count, "compile")
+    is_left = Event()
+
+    def replacement(ended: subprocess.Popen[str]) -> subprocess.Popen[str]:
+        if not is_left.is_set():
+            with suppress(OSError):  # the system refuses another process
+                processes.append(_start(backend.name, niceness))
+                return processes[-1]
+        return ended
 
     def compile_one(name: str) -> Outcome:
         process = idle.get()
         try:
-            return name, _ask(process, name)
-        finally:
-            idle.put(process)
+            error = _ask(process, name)
+        except EOFError:
+            process, error = replacement(process), "the process that compiled it has ended"
+        idle.put(process)
+        return name, error
 
     try:
         with suppress(OSError):  # the system refuses another process: continue with fewer
@@ -82,6 +94,7 @@ def compiled_in_processes(
             idle.put(process)
         yield [threads.submit(compile_one, name) for name in names] if processes else []
     finally:
+        is_left.set()
         for process in processes:
             process.kill()
         threads.shutdown(cancel_futures=True)
@@ -177,7 +190,10 @@ def _start(device: str, niceness: int) -> subprocess.Popen[str]:
 
 
 def _ask(process: subprocess.Popen[str], name: str) -> str | None:
-    """Have a process compile a kernel. Returns why it does not compile, or None if it does."""
+    """Have a process compile a kernel. Returns why it does not compile, or None if it does.
+
+    Raises EOFError if the process has ended.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -187,6 +203,6 @@ def _ask(process: subprocess.Popen[str], name: str) -> str | None:
     except (OSError, ValueError):  # ValueError: the pipe was closed
         answer = ""
     if not answer:
-        return "the process that compiled it has ended"
+        raise EOFError
     error: str | None = json.loads(answer)
     return error

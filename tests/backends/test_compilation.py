@@ -6,10 +6,11 @@ import os
 import threading
 import time
 from functools import partial
+from unittest import mock
 
 import pytest
 
-from longalign.backends import compile_processes
+from longalign.backends import compilation, compile_processes
 from longalign.backends.base import Kernel
 from longalign.backends.compilation import (
     compile_or_load,
@@ -93,6 +94,18 @@ def test_waits_that_overlap_are_one_interval():
         thread.join()
     assert [type(event) for event in events] == [CompileStarted, CompileFinished]
     assert events[1].seconds >= 0.01
+
+
+def test_an_interrupt_before_a_wait_begins_ends_no_wait(monkeypatch):
+    events = []
+    with compiles_reported(events.append):
+        with monkeypatch.context() as patched:
+            patched.setattr(compilation._waits, "begin", mock.Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt), waiting_for_compiler("cuda:0"):
+                pass
+        with waiting_for_compiler("cuda:0"):
+            pass
+    assert [type(event) for event in events] == [CompileStarted, CompileFinished]
 
 
 def test_waits_one_after_the_other_are_reported_in_their_order():
@@ -184,6 +197,22 @@ def test_a_process_that_ends_is_an_error(monkeypatch):
     monkeypatch.setattr(compile_processes, "_PROGRAM", "import sys; sys.exit(1)")
     with pytest.raises(BackendError, match=r"^cpu: kernel 'any': the process that compiled it has ended$"):
         compile_all(OneKernel(), ["any"], lambda: None)
+
+
+def test_a_process_that_ends_is_replaced(monkeypatch):
+    program = """
+import sys
+for line in sys.stdin:
+    if "fatal" in line:
+        sys.exit(1)
+    print("null", flush=True)
+"""
+    monkeypatch.setattr(compile_processes, "_PROGRAM", program)
+    names = ["one", "fatal", "two", "three"]
+    with compiled_in_processes(OneKernel(), names, most=1) as futures:
+        outcomes = dict(future.result() for future in futures)
+    assert outcomes.pop("fatal") == "the process that compiled it has ended"
+    assert outcomes == {"one": None, "two": None, "three": None}
 
 
 def test_a_cache_that_cannot_be_written_is_said_before_anything_is_compiled(folder):

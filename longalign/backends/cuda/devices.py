@@ -8,12 +8,14 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from threading import Thread
 
 #: Independent thread scheduling and `ld.acquire` need Volta.
 LEAST_COMPUTE_CAPABILITY = (7, 0)
 
 _NO_DRIVER = "no usable NVIDIA driver or GPU found"
+_INSTALL = "install longalign[cuda12] or longalign[cuda13]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def preload_driver(index: int) -> None:
     of the GPU in the meantime waits. The thread is not a daemon, because the driver must not be unloaded
     while it starts.
     """
-    if _finds_driver_by_name() and (driver := _driver()):
+    if _has_package() and _finds_driver_by_name() and (driver := _driver()):
         with suppress(RuntimeError):  # if no thread can be started, the first use initialises the driver
             Thread(target=_make_context, args=(driver, index)).start()
 
@@ -68,10 +70,12 @@ def _too_old(device: Device) -> str:
 def _found() -> tuple[list[Device], str | None]:
     if not _may_have_driver():
         return [], _NO_DRIVER
+    if not _has_package():
+        return [], f"no CUDA package: {_INSTALL}"
     try:
         from longalign.backends.cuda.numba_api import cuda, is_cuda_error
     except ImportError as error:
-        return [], f"no CUDA package ({error}): install longalign[cuda12] or longalign[cuda13]"
+        return [], f"no usable CUDA package ({error}): {_INSTALL}"
     if not cuda.is_available():
         return [], _NO_DRIVER
     try:
@@ -83,6 +87,11 @@ def _found() -> tuple[list[Device], str | None]:
         if not is_cuda_error(error):
             raise
         return [], one_line(error)
+
+
+def _has_package() -> bool:
+    """Whether numba-cuda is installed. The `numba.cuda` of Numba itself cannot compile the kernels."""
+    return find_spec("numba_cuda") is not None
 
 
 def _may_have_driver() -> bool:

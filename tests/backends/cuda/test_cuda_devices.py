@@ -53,6 +53,14 @@ def test_the_context_of_the_requested_gpu_is_created(monkeypatch):
     assert calls_of(Driver(), monkeypatch, 3) == expected
 
 
+def test_without_numba_cuda_no_context_is_created_and_the_package_is_named(monkeypatch):
+    """Numba's own `numba.cuda` can be imported, but it cannot compile the kernels."""
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
+    assert calls_of(Driver(), monkeypatch) == []
+    assert devices.available() == []
+    assert devices.why_unavailable() == "no CUDA package: install longalign[cuda12] or longalign[cuda13]"
+
+
 @pytest.mark.parametrize(
     ("fails", "calls"), [("cuInit", 1), ("cuDeviceGet", 2), ("cuDevicePrimaryCtxRetain", 3)]
 )
