@@ -89,7 +89,7 @@ class _ExcludingBackend:
         return _in_order(
             jobs,
             lambda plain: self._backend.starts(plain, progress),
-            lambda job: _starts(job, progress),
+            lambda job: _start_states(job, progress),
         )
 
     def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
@@ -250,7 +250,7 @@ class _Lines:
         self.lines[line].gap[start + 1 : stop] = gap
 
 
-def _starts(job: Rectangle, progress: Progress) -> EdgeStarts:
+def _start_states(job: Rectangle, progress: Progress) -> EdgeStarts:
     """The start states of a small rectangle, by the plain kernel."""
     found = start_states(compute_cells(job, job.top, job.left, job.local), job.local)
     progress(job.cells)

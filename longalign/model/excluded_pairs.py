@@ -34,10 +34,10 @@ class ExcludedPairs:
         """
         ops, lengths = alignment.ops, alignment.lengths
         down, right = letters_of_runs(ops, lengths)
-        begins_i, begins_j = alignment.rows[0] + _starts(down), alignment.target_start + _starts(right)
+        begins_i, begins_j = alignment.rows[0] + _offsets(down), alignment.target_start + _offsets(right)
         paired = ~np.isin(ops, (Op.INSERTION, Op.DELETION))
         counts = lengths[paired]
-        steps = np.arange(counts.sum()) - np.repeat(_starts(counts), counts)
+        steps = np.arange(counts.sum()) - np.repeat(_offsets(counts), counts)
         return cls(np.repeat(begins_i[paired], counts) + steps, np.repeat(begins_j[paired], counts) + steps)
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class ExcludedPairs:
         return ExcludedPairs(rows - 1 - self.query[::-1], cols - 1 - self.target[::-1])
 
 
-def _starts(lengths: Indices) -> Indices:
+def _offsets(lengths: Indices) -> Indices:
     """Where each of several consecutive runs begins, if the first one begins at 0."""
     return np.cumsum(lengths) - lengths
 

@@ -208,8 +208,7 @@ def gains(
     def of_side(
         codes: Codes, other: Codes, letters: Letters, stretches: Stretches, may_stop: bool, limits: RowLimits
     ) -> SideGains:
-        at_corner = not (ends.query_end or ends.target_end)
-        end = PathEnd(may_stop, at_corner, len(other) - len(codes))
+        end = PathEnd.of(may_stop, ends, len(codes), len(other))
         side = ChargedSide.of(codes, other, letters, stretches, max(1, threads // 2))
         most = scoring.highest * min(len(codes), len(other))
         if len(limits):

@@ -108,7 +108,7 @@ class _Piece:
         return _BYTES_PER_LETTER * (self.rows + last - first)
 
 
-def _starts(width: int, cols: int, scoring: Scoring) -> Boundary:
+def _top_edge(width: int, cols: int, scoring: Scoring) -> Boundary:
     """The top edge of a piece. Paths start in its first `width` cells; to the right there are gaps only."""
     h, gap = np.zeros(cols + 1, np.int32), np.full(cols + 1, NEG_INF, np.int32)
     beyond = np.arange(1, len(h[width:]) + 1, dtype=np.int32)
@@ -172,8 +172,7 @@ class Pieces:
 
     def _path_end(self, ends: FreeEnds) -> PathEnd:
         """Where paths may end that free these ends."""
-        at_corner = not (ends.query_end or ends.target_end)
-        return PathEnd(ends.query_end, at_corner, len(self._target) - len(self._query))
+        return PathEnd.of(ends.query_end, ends, len(self._query), len(self._target))
 
     def _cut(self) -> list[_Piece]:
         """The pieces from where the alignment begins to the end of the query, in order, or none."""
@@ -246,7 +245,7 @@ class Pieces:
         size = len(query), len(target)
         findings = Findings(self._anchors_within(piece.start, piece.stop, first, last))
         most = gains(query, target, scoring, 1, findings, ends)
-        top, (_, left) = _starts(piece.width, len(target), scoring), entry_edges(State.H, *size, scoring)
+        top, (_, left) = _top_edge(piece.width, len(target), scoring), entry_edges(State.H, *size, scoring)
         return SweepJob(
             query, target, scoring, top, left, False, track_best=ends.ends_anywhere,
             of_matrix=True, pruning=Pruning(piece.expected, most.query, most.target),

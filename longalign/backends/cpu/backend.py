@@ -228,7 +228,7 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`."""
         geometry, widths = self._geometry, sorted({*self._widths_for(job), 32})
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
-        rows = geometry.block_rows if job.pruning is None else min(geometry.block_rows, PRUNED_ROWS)
+        rows = min(geometry.block_rows, PRUNED_ROWS) if job.is_prunable else geometry.block_rows
         return {
             "kernel": f"SIMD lanes of {geometry.columns} columns",
             "letters": "match or mismatch" if job.scoring.table is None else "a profile of each strip",

@@ -21,6 +21,7 @@ from longalign.backends.cpu.absent_words import NO_SYMBOL
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
+from longalign.model.mode import FreeEnds
 from longalign.model.pruning import SPACING, SideGains
 
 #: Hills that are kept at a time. If there are more, the floor is raised to the lowest one.
@@ -58,6 +59,11 @@ class PathEnd(NamedTuple):
     may_stop: bool
     at_corner: bool
     corner: int
+
+    @classmethod
+    def of(cls, may_stop: bool, ends: FreeEnds, letters: int, other_letters: int) -> PathEnd:
+        """Where paths with these free ends may end, for a side of `letters` letters."""
+        return cls(may_stop, not (ends.query_end or ends.target_end), other_letters - letters)
 
     def before_the_end(self) -> PathEnd:
         """The same for a part of this sequence, beyond which a path may go on."""

@@ -388,12 +388,14 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             number(floor),
         )
 
-    def sweep_block(lanes: Any, edges: Any, inputs: Any, block: Any, job: Any, best: Any) -> bool:
+    def sweep_block(lanes: Any, edges: Any, inputs: Any, block: Any, job: Any, position: Any) -> bool:
         """Sweep `block`: compute the bottom and right edge in `edges` from the top and left edge.
 
-        `inputs` are the query, the target and the substitution matrices of all jobs. `best` (score, i, j) is
-        updated if the block has a better cell. Returns False, with undefined bottom and right edges, if a
-        value exceeds `block.limit`. `best` is valid even then, because all cells examined before were exact.
+        `inputs` are the query, the target and the substitution matrices of all jobs. `position` is the
+        thread's `POSITION`. Its ticket tells whether the profile is that of this strip. Its best cell (score,
+        i, j) is updated if the block has a better one. Returns False, with undefined bottom and right edges,
+        if a value exceeds `block.limit`. The best cell is valid even then, because all cells examined before
+        were exact.
         """
         query, target, matrices = inputs
         gap_open, opening = job.gap_open, job.gap_open + job.gap_extend
@@ -405,9 +407,9 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
         bottom_h, bottom_e = pointer(edges.bottom_h), pointer(edges.bottom_e)
         letters_above = advance(pointer(target), block.target_at)
         load_rows(lanes, edges, query, width, block, job)
-        if has_matrix and lanes.profile_ticket[0] != best.ticket:
+        if has_matrix and lanes.profile_ticket[0] != position.ticket:
             make_profile(pointer(lanes.profile), matrices, letters_above, width, block, job)
-            lanes.profile_ticket[0] = best.ticket
+            lanes.profile_ticket[0] = position.ticket
         if tracks:
             for p in range(width):
                 store(state, at.threshold + p, number(highest))
@@ -419,10 +421,14 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
                 lane = advance(state, width - 1 - step)
                 load_lane(lane, step, top_h, top_e, letters_above, gap_open, opening, block)
                 if tracks:
-                    set_thresholds(state, width, step, step, step, block, best)
+                    set_thresholds(state, width, step, step, step, block, position)
             left, f = load(state, at.last_h_open + last_lane + 1), load(state, at.f_out + last_lane + 1)
             exceeded = advance_groups(lanes, state, width, first, last, step, costs)
-            if tracks and exceeded and not note_best(state, width, first, last, step, opening, block, best):
+            if (
+                tracks
+                and exceeded
+                and not note_best(state, width, first, last, step, opening, block, position)
+            ):
                 return False
             if step >= used - 1:
                 store_right(lanes, state, last_lane, last_columns, step - used + 1, left, f, costs)

@@ -30,8 +30,8 @@ class PreparedJobs:
         share = threads if len(jobs) < threads else 1
         cuts = [cut_columns(len(job.target), job.cols, geometry, share) for job in jobs]
         self._jobs = jobs
-        self._row_outputs = _starts(len(job.rows) * (len(job.target) + 1) for job in jobs)
-        self._col_outputs = _starts(len(job.cols) * (len(job.query) + 1) for job in jobs)
+        self._row_outputs = _offsets(len(job.rows) * (len(job.target) + 1) for job in jobs)
+        self._col_outputs = _offsets(len(job.cols) * (len(job.query) + 1) for job in jobs)
         strips = _strips(jobs, cuts, self._col_outputs)
         matrices, begins = lay_out(job.scoring for job in jobs)
         self.work = WorkList(
@@ -102,7 +102,7 @@ def cut_columns(cols: int, requested: Sequence[int], geometry: SweepGeometry, sh
     return stops
 
 
-def _starts(lengths: Iterable[int]) -> list[int]:
+def _offsets(lengths: Iterable[int]) -> list[int]:
     """The starts of pieces of these lengths that lie end to end, and the end of the last one."""
     return list(accumulate(lengths, initial=0))
 
@@ -134,8 +134,8 @@ def _job_records(
     geometry: SweepGeometry,
     share: int,
 ) -> Records:
-    queries, targets = _starts(len(job.query) for job in jobs), _starts(len(job.target) for job in jobs)
-    requests, pruning = _starts(len(job.rows) for job in jobs), _pruning_fields(jobs)
+    queries, targets = _offsets(len(job.query) for job in jobs), _offsets(len(job.target) for job in jobs)
+    requests, pruning = _offsets(len(job.rows) for job in jobs), _pruning_fields(jobs)
     records = []
     for k, job in enumerate(jobs):
         rows, scoring = len(job.query), job.scoring
@@ -163,7 +163,7 @@ def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
     """The last fields of all job records; the gains of jobs that are pruned lie end to end."""
     fields: list[tuple[int, ...]] = []
     sides = (side for job in jobs if _pruning_of(job) for side in (job.query, job.target))
-    starts = iter(_starts(table_length(len(side)) for side in sides))
+    starts = iter(_offsets(table_length(len(side)) for side in sides))
     for job in jobs:
         pruning = _pruning_of(job)
         if pruning is None:

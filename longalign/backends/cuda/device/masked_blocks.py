@@ -121,9 +121,9 @@ def make_sweep_excluding_block(config: KernelConfig) -> Any:
 def make_sweep_row_by_row(config: KernelConfig) -> Any:
     """A device function that sweeps a row block of any kind row by row.
 
-    `requested` is the number of the first requested row that parts may meet. In a replay (`replaying`) it
-    finds the best cell. Otherwise it finds the highest opened value, as for the other kinds. `pairs` are the
-    strip's excluded pairs, which only kernels that exclude pairs look at.
+    `first_requested` is the number of the first requested row that parts may meet. In a replay (`replaying`)
+    it finds the best cell. Otherwise it finds the highest opened value, as for the other kinds. `pairs` are
+    the strip's excluded pairs, which only kernels that exclude pairs look at.
     """
     block_rows, columns, halves = config.block_rows, config.columns, config.halves
     track_best = config.track_best
@@ -138,12 +138,12 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def sweep_row_by_row(
         opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position, carry,
-        best, replaying, threshold, requested_rows, requested, jobs, lines, pairs,
+        best, replaying, threshold, requested_rows, first_requested, jobs, lines, pairs,
     ):  # fmt: skip
         job, above = position.job, np.int32(first_row - STEP_ROWS)
-        number = first_requested_below(first_row, requested, requested_rows, jobs, job)
+        number = first_requested_below(first_row, first_requested, requested_rows, jobs, job)
         of_low = requested_row(number, requested_rows, jobs, job)
-        number = first_requested_below(above, requested, requested_rows, jobs, job)
+        number = first_requested_below(above, first_requested, requested_rows, jobs, job)
         of_high = requested_row(number, requested_rows, jobs, job)
         here = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
         below = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)

@@ -102,9 +102,8 @@ def make_inner_edge(config: KernelConfig) -> Any:
 
     The opened values of the row are still in `opened`. F is computed again from them and the left edge.
     """
-    columns = config.columns
-    arithmetic = ARITHMETIC[config.numbers]
-    maximum, subtract, select = arithmetic.maximum, arithmetic.subtract, arithmetic.select
+    columns, select = config.columns, ARITHMETIC[config.numbers].select
+    cell = _make_cell(ARITHMETIC[config.numbers], config.local)
 
     @cuda.jit(device=True)
     def inner_edge(opened, left, right, extend_cost, final, last_column):
@@ -113,7 +112,7 @@ def make_inner_edge(config: KernelConfig) -> Any:
         for k in range(columns):
             if k > last_column:
                 break
-            f = maximum(subtract(f, extend_cost), here)
+            f = cell(here, here, f, here, f, extend_cost, here)[2]
             here = opened[k]
         return LaneEdge(select(final, here, right.open), select(final, f, right.gap))
 

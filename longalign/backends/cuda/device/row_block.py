@@ -1,8 +1,8 @@
 """One row block, swept by the lanes of a warp in step: two rows of every part a step.
 
 The second of the two needs the first one only column by column, so the two chains of dependent instructions
-run side by side. Nothing here looks at what is found: without a branch between them, the end of one step and
-the beginning of the next overlap as well. How high a row block has come is all that it says; see `replay`.
+run side by side. No code here branches on the values, so the end of one step overlaps with the beginning of
+the next one. A row block reports only its highest opened value (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -51,10 +51,11 @@ SharedCursor = namedtuple("SharedCursor", "inbox outbox letter profile lane_at")
 #: What stands left of a row's next cells, and what a lane has read of the row's letter.
 RowInput = namedtuple("RowInput", "left letter")
 
-#: What goes from step to step; of the two rows of a step, what has been highest.
+#: What goes from step to step. `high` and `higher` are the highest opened values so far in the upper and in
+#: the lower rows of the steps.
 StepState = namedtuple("StepState", "carry upper lower high higher")
 
-#: Steps of one pass of the loop over a row block. Two spare copies between registers.
+#: Steps of one pass of the loop over a row block. With two, no value is copied between registers at its end.
 _UNROLLED = 2
 
 #: Passes that remain of a row block when the next one's edge is requested: about the latency of a load. With
@@ -315,7 +316,10 @@ def _make_steps(config: KernelConfig, kind: np.int32, count: int) -> Any:
 
 @cache
 def _make_passes(config: KernelConfig, kind: np.int32) -> Any:
-    """A device function that sweeps `count` rows, whole turns; it returns where it has come to."""
+    """A device function that sweeps `count` rows, a multiple of `rows_of_pass`.
+
+    It returns the state, the row and the cursor after them.
+    """
     stride = rows_of_pass(config, kind)
     steps, advance_cursor = _make_steps(config, kind, stride // STEP_ROWS), make_advance_cursor(config)
 
@@ -337,11 +341,11 @@ def _make_passes(config: KernelConfig, kind: np.int32) -> Any:
 
 
 def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
-    """A device function that sweeps the rows of a row block in which nothing happens but that parts begin or
-    end (see `masked_blocks` for others).
+    """A device function that sweeps a row block without requested rows and excluded pairs.
 
-    It takes left edge and letters from shared memory, and leaves the right edge there: `cursor` says where.
-    Returns what it carries on, and `threshold` or what opened value of the watched cells is higher.
+    For others see `masked_blocks`. It takes left edge and letters from shared memory, and leaves the right
+    edge there: `cursor` says where. Returns the `LaneCarry`, and the highest opened value of the watched
+    cells, at least `threshold`.
     """
     block_rows, maximum = np.int32(config.block_rows), ARITHMETIC[config.numbers].maximum
     passes, fetch_row = _make_passes(config, kind), make_fetch_row(config)

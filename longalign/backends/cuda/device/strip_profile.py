@@ -90,11 +90,6 @@ class ProfileLayout:
         return self.halves * self.half_bytes
 
 
-def warp_bytes(config: KernelConfig) -> int:
-    """Bytes of shared memory of a warp, without its profile."""
-    return config.mailbox_bytes
-
-
 def profile_bytes(config: KernelConfig, letters: int) -> int:
     """Bytes of dynamic shared memory of a thread block, for matrices of at most `letters` letters."""
     if config.letter_scoring != "profile":
@@ -104,7 +99,7 @@ def profile_bytes(config: KernelConfig, letters: int) -> int:
 
 def most_warps(config: KernelConfig) -> int:
     """The most warps of a thread block for which shared memory suffices, whatever the matrix."""
-    per_warp = LARGEST_ALPHABET * ProfileLayout.of(config).row_bytes + warp_bytes(config)
+    per_warp = LARGEST_ALPHABET * ProfileLayout.of(config).row_bytes + config.mailbox_bytes
     return (_BLOCK_BYTES - _RESERVED) // per_warp
 
 

@@ -1,1 +1,1 @@
-"""The four kernels: the sweep, start states, the traceback, and filling edges."""
+"""The kernels: the sweep, start states, the traceback, linear edges, and which blocks of lines were swept."""

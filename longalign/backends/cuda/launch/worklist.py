@@ -95,7 +95,7 @@ def build(
     words.append(_with_excluded_pairs(jobs, strips, sum(map(len, words))))
     entries = in_bands(strips, table[strips[:, work_tables.JOB], work_tables.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
-    table[:, work_tables.STATE_AT] = _starts(states)
+    table[:, work_tables.STATE_AT] = _offsets(states)
 
     tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
     top, column = _tops(_uploaded(tops), allocate), _columns(_uploaded(lefts), allocate)
@@ -126,7 +126,7 @@ def _rows_and_gains(jobs: Sequence[SweepJob], config: KernelConfig) -> tuple[lis
     """
     rows = [*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)]
     gains = [arrays for job in jobs for arrays in _gains(job, config)]
-    starts = [len(rows) + start for start in _starts([sum(map(len, arrays)) for arrays in gains])]
+    starts = [len(rows) + start for start in _offsets([sum(map(len, arrays)) for arrays in gains])]
     return [np.array(rows, np.int32), *chain.from_iterable(gains)], starts
 
 
@@ -135,14 +135,14 @@ def _job_table(
 ) -> NDArray[np.int64]:
     """The table of rectangles. `gains_at` is that of `_rows_and_gains`. STATE_AT is still 0."""
     rows, cols = ([*map(len, letters)] for letters in _letters(jobs))
-    lines_at, zeros = _starts(_line_values(jobs)), [0] * len(jobs)
+    lines_at, zeros = _offsets(_line_values(jobs)), [0] * len(jobs)
     costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
     fields = {
-        work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _starts(rows),
-        work_tables.TARGET_AT: _starts(cols),
+        work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _offsets(rows),
+        work_tables.TARGET_AT: _offsets(cols),
         work_tables.TOP_AT: _edge_starts([job.top for job in jobs], 1),
         work_tables.COLUMN_AT: _edge_starts([job.left for job in jobs], 0),
-        work_tables.REQUESTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
+        work_tables.REQUESTED_AT: _offsets([len(job.rows) + 1 for job in jobs]),
         work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
         **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
         work_tables.MATRIX_AT: matrices_at,
@@ -204,7 +204,7 @@ def _is_free(top: Edge) -> bool:
     return isinstance(top, LinearEdge) and top.corner == top.first == top.step == 0
 
 
-def _starts(lengths: list[int]) -> list[int]:
+def _offsets(lengths: list[int]) -> list[int]:
     return [0, *accumulate(lengths[:-1])]
 
 
@@ -238,7 +238,7 @@ def _edge_starts(edges: Sequence[Edge], corner: int) -> list[int]:
     sizes = [len(edge) + corner for edge in edges]
     is_linear = [isinstance(edge, LinearEdge) for edge in edges]
     order = sorted(range(len(edges)), key=is_linear.__getitem__)
-    begins = dict(zip(order, _starts([sizes[k] for k in order]), strict=True))
+    begins = dict(zip(order, _offsets([sizes[k] for k in order]), strict=True))
     return [begins[k] for k in range(len(edges))]
 
 

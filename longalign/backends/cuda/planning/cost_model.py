@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device.letter_scores import has_blank_rows
-from longalign.backends.cuda.device.strip_profile import profile_bytes, warp_bytes
+from longalign.backends.cuda.device.strip_profile import profile_bytes
 
 _QUARTERS, _REGISTERS = 4, 65536  # of a multiprocessor
 _BLOCK_SHARED = 1 << 10  # bytes of shared memory that a thread block takes in addition to its request
@@ -59,7 +59,7 @@ def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) 
     """
     threads = config.warps * LANES
     blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
-    shared = _BLOCK_SHARED + config.warps * warp_bytes(config) + profile_bytes(config, alphabet)
+    shared = _BLOCK_SHARED + config.warps * config.mailbox_bytes + profile_bytes(config, alphabet)
     return max(1, min(blocks, hardware.shared_bytes // shared)) * config.warps * hardware.multiprocessors
 
 

@@ -225,7 +225,7 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = 
         groups.setdefault(kind, []).append(number)
     choices: dict[int, Choice] = {}
     for kind, members in groups.items():
-        only_whole, seconds = _strips([jobs[k] for k in members], kind, hardware, overrides)
+        seconds, only_whole = _expected_times([jobs[k] for k in members], kind, hardware, overrides)
         fastest = min(seconds, key=seconds.__getitem__)
         choices.update({k: Choice(fastest, reasons[k], seconds, only_whole) for k in members})
     return [choices[k] for k in range(len(jobs))]
@@ -279,9 +279,9 @@ def _exact_kernels(scoring: Scoring, kind: Kind, overrides: Overrides) -> list[K
     return [config for config in configs if kind.numbers == "int32" or wide_enough(scoring, config)]
 
 
-def _strips(
+def _expected_times(
     jobs: Sequence[SweepJob], kind: Kind, hardware: Hardware, overrides: Overrides
-) -> tuple[bool, dict[KernelConfig, float]]:
+) -> tuple[dict[KernelConfig, float], bool]:
     """The expected seconds of each kernel to choose from, and whether some kernels were left out.
 
     If a requested column lies inside a part, its strip is ragged and slower, and all strips that follow wait
@@ -292,10 +292,11 @@ def _strips(
     fitting = _fitting(jobs, kind, overrides)
     inside = {col for job in jobs for col in job.cols if not alone or col < len(job.target)}
     whole = [config for config in fitting if all(col % config.columns == 0 for col in inside)]
-    return len(whole or fitting) < len(fitting), {
+    seconds = {
         config: expected_seconds([_strips_of(job, config, alone) for job in jobs], config, hardware, alphabet)
         for config in whole or fitting
     }
+    return seconds, len(seconds) < len(fitting)
 
 
 def _strips_of(job: SweepJob, config: KernelConfig, alone: bool) -> Strips:
