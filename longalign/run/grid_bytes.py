@@ -103,7 +103,10 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
 
 def kept_bytes(grid: Grid, request: Request) -> int:
     """Bytes of the boundaries that a run keeps."""
-    return ceil(request.kept_share * grid.stored_cells * request.cell_bytes)
+    cells = grid.stored_cells
+    if request.keeps_front_only:
+        cells = min(cells, grid.rows + grid.cols)
+    return ceil(request.kept_share * cells * request.cell_bytes)
 
 
 def spare_bytes(request: Request, resources: Resources) -> int:

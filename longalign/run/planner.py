@@ -289,7 +289,7 @@ class _Cutter:
             shapes.insert(0, small)
         for shape in shapes:
             smallest = smallest_budget(request.rows, request.cols, shape, request.cell_bytes)
-            if request.kept_share * smallest <= budget:
+            if request.keeps_front_only or request.kept_share * smallest <= budget:
                 return shape
         return _common_shape(request, [device.largest for device in self.devices])
 

@@ -141,6 +141,14 @@ class Request:
         return self.command == "score" and not self.is_eager
 
     @property
+    def keeps_front_only(self) -> bool:
+        """Whether the edge of a tile is dropped when the next tile has read it (`MemoryStore`).
+
+        One edge then remains in each row and column of tiles. Pruned runs also keep rows that were guessed.
+        """
+        return self.edges_only and self.in_memory and not self.is_pruned
+
+    @property
     def is_pruned(self) -> bool:
         """Whether cells are left out."""
         return self.share < 1

@@ -143,7 +143,7 @@ def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp
     chunks = [max(stop - start for start, stop in pairwise(grid.row_cuts)) for grid in grids]
     tiles = [max(stop - start for start, stop in pairwise(grid.tile_rows)) for grid in grids]
     assert chunks[0] <= (1 << 15) + LINE_STEP < chunks[1] < chunks[2] == tiles[0] == tiles[1] == tiles[2]
-    assert chunks[3] == tiles[3] > tiles[2]
+    assert tiles[3] > tiles[2]
     with pytest.raises(UsageError, match="--store-budget 1M is too small"):
         plan(request, replace(devices, store_budget=1 << 20))
 
@@ -275,7 +275,18 @@ def test_a_narrow_band_never_needs_more_memory_for_a_finer_lattice(
     finer = plan(request, resources)
     assert finer.tile_rows == usual.tile_rows
     assert finer.stored_cells >= usual.stored_cells
-    assert tiles_in_memory(finer, request, resources) >= min(6, tiles_in_memory(usual, request, resources))
+    if not isinstance(backend, CpuBackend):  # which sweeps one tile at a time
+        fewest = min(6, tiles_in_memory(usual, request, resources))
+        assert tiles_in_memory(finer, request, resources) >= fewest
+
+
+@pytest.mark.parametrize(("command", "bytes_a_letter"), [("score", 60), ("align", 300)])
+def test_memory_grows_in_proportion_to_the_lengths(command, bytes_a_letter):
+    for length in (3 * 10**7, 10**8):
+        request = Request(length, length, command=command)
+        resources = Resources([CpuBackend(2)], bytes_a_letter * 2 * length + (1 << 31))
+        grid = plan(request, resources)
+        assert kept_bytes(grid, request) <= (bytes_a_letter - 48) * 2 * length + (1 << 31)
 
 
 @given(lengths, st.sampled_from([None, Path()]), memories)

@@ -75,6 +75,10 @@ _POLLS = 100
 #: Cells of a tile for each thread, about five seconds of work.
 _TILE_CELLS = 1 << 37
 
+#: The most tiles of about this size. A longer sequence pair has as many larger ones, which are at most 1 % of
+#: the run, so that the edges of tiles take memory in proportion to the lengths.
+_MOST_TILES = 256
+
 #: Tile shapes are chosen for this scoring, whatever the scoring of the run.
 _DEFAULT_SCORING = Scoring()
 
@@ -202,7 +206,7 @@ class CpuBackend:
         return start_states.starts(jobs, self.threads, self._start_geometry, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """See `longalign.backends.base.Backend`: about five seconds of work, nearly square."""
+        """See `longalign.backends.base.Backend`. Tiles are nearly square: five seconds of work, or more."""
         return shared_tile_shape(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
 
     def strip_width(self, rows: int, cols: int) -> int:
@@ -210,7 +214,7 @@ class CpuBackend:
         return self._geometry.columns * self._geometry.group
 
     def _largest_tile(self, rows: int, cols: int) -> tuple[int, int]:
-        cells = _TILE_CELLS * self.threads
+        cells = max(_TILE_CELLS * self.threads, rows * cols // _MOST_TILES)
         if rows * cols <= cells:
             return rows, cols
         side = isqrt(cells)

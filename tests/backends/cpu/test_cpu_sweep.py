@@ -145,7 +145,7 @@ def test_a_tile_is_inside_the_matrix_and_has_a_bounded_number_of_cells(threads):
         height, width = cpu.tile_shape(rows, cols)
         assert 1 <= height <= rows
         assert 1 <= width <= cols
-        assert height * width <= threads << 37
+        assert height * width <= max(threads << 37, rows * cols // 256)
         assert height * width >= min(rows * cols, threads << 36)
 
 
