@@ -277,9 +277,18 @@ def test_unknown_letters_do_not_keep_from_the_minus_strand():
     assert (found.strand, found.cigar) == ("minus", "6=")
 
 
-@pytest.mark.parametrize("letter", "NUX*R")
+@pytest.mark.parametrize("strand", ["plus", "minus"])
+@pytest.mark.parametrize("scoring", [longalign.Scoring(), longalign.Scoring(preset="lastz")])
+def test_rna_is_aligned_like_dna(scoring, strand):
+    dna = "GTACAAGTGCTTACG"
+    target = dna if strand == "plus" else "CGTAAGCACTTGTAC"
+    found = longalign.align(dna.replace("T", "U"), target, scoring=scoring, strand=strand, backend="cpu")
+    assert found.cigar == "15="
+    assert found.score == longalign.score(dna, dna, scoring=scoring, backend="cpu").score
+
+
+@pytest.mark.parametrize("letter", "NX*R")
 def test_an_unknown_letter_is_unknown_on_both_strands(letter):
-    """U is complementary to A, which the matrix knows."""
     scoring, query = longalign.Scoring(preset="lastz", unknown="mismatch"), f"GTAC{letter}{letter}GTGC"
     options = {"scoring": scoring, "mode": "global", "backend": "cpu"}
     plus = longalign.score(query, "GTACAAGTGC", **options)

@@ -201,8 +201,10 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
     if not options.quiet and options.progress != "json":
         print(f"longalign: {in_words(outcome)}{_advice(outcome.spec)}", file=sys.stderr)
     if options.stats:
-        for alignment in alignments_of(outcome):
-            print_statistics(alignment, as_json=options.progress == "json")
+        found = alignments_of(outcome)
+        for rank, alignment in enumerate(found, 1):
+            title = f"alignment {rank}, score {spell(alignment.score)}:" if len(found) > 1 else None
+            print_statistics(alignment, options.progress == "json", title)
 
 
 def alignments_of(outcome: Outcome) -> list[Alignment]:

@@ -311,6 +311,7 @@ def _writing(
     An outcome goes to the output, and both go to the summary, a list, if there is one.
     """
     output, summary = options.output, options.json
+    options.finished_pairs = 0
     with ExitStack() as last, ExitStack() as first:
         summaries = _Summaries(last.enter_context(open_output(summary)) if summary is not None else None)
         lines = None
@@ -330,10 +331,9 @@ def _writing(
                 lines.flush()  # the reader sees each pair when it is done
             summaries.add(lambda: summary_of(outcome))
             for alignment in alignments_of(outcome) if options.stats else ():
-                as_json = options.progress == "json"
-                if not as_json:
-                    print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
-                print_statistics(alignment, as_json)
+                title = f"{alignment.query.name} and {alignment.target.name}:"
+                print_statistics(alignment, options.progress == "json", title)
+            options.finished_pairs += 1
 
         def write_left_out(pair: NamedPair, reason: str) -> None:
             summaries.add(lambda: summarize_left_out(pair.query, pair.target, reason))

@@ -233,6 +233,9 @@ def _add_inspect(commands: Commands) -> None:
 
 def _add_verify(commands: Commands) -> None:
     verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
+    verify.description = (
+        "Re-score a PAF file, independently. Whether a better alignment exists is not checked."
+    )
     verify.add_argument(
         "paf", type=option_types.path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin"
     )

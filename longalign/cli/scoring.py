@@ -30,7 +30,7 @@ def scoring_of(options: Namespace) -> Scoring:
         raise UsageError(
             "--matrix excludes --match and --mismatch: the matrix has the scores of all letter pairs"
         )
-    if "preset" not in given and not (given.keys() >= {*COST_FIELDS} or given.keys() >= {*FIRST_FIELDS}):
+    if not (given.keys() >= {*COST_FIELDS} or given.keys() >= {*FIRST_FIELDS}):
         raise UsageError(
             "--matrix needs --gap-open and --gap-extend as well (or --gap-first and --gap-next), on the "
             "scale of the matrix (for example 10 and 1 for BLOSUM62)"

@@ -12,13 +12,16 @@ from longalign.model.karlin_altschul import Significance
 from longalign.model.statistics import Statistics, statistics
 
 
-def print_statistics(alignment: Alignment, as_json: bool) -> None:
-    """Print a few lines on stderr, or one JSON object: that of a next best alignment in a summary."""
+def print_statistics(alignment: Alignment, as_json: bool, title: str | None = None) -> None:
+    """Print a few lines on stderr, or one JSON object: that of a next best alignment in a summary.
+
+    The lines begin with the title, if there is one.
+    """
     if as_json:
         names = {"query": alignment.query.name, "target": alignment.target.name}
         print(json.dumps({"event": "statistics", **names, **describe(alignment)}), file=sys.stderr)
         return
-    for line in _in_words(statistics(alignment)):
+    for line in (*([title] if title else []), *_in_words(statistics(alignment))):
         print(f"longalign: {line}", file=sys.stderr)
 
 

@@ -64,7 +64,7 @@ def resolve_format(name: str | None, path: str | os.PathLike[str]) -> Format:
         lower = os.fspath(path).lower()
         if lower.endswith(_NOT_WRITTEN):
             raise UsageError(
-                f"{os.fspath(path)}: the formats are {', '.join(format_names())}: choose one by --format"
+                f"{os.fspath(path)}: this format is not written; the formats are {', '.join(format_names())}"
             )
         return next((known for known in FORMATS if lower.endswith(known.endings)), FORMATS[0])
     for known in FORMATS:

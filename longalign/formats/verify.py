@@ -391,8 +391,10 @@ class _Beginnings:
 
 def _unequal(scoring: Scoring | None) -> tuple[bytes, bytes]:
     """Tables for `bytes.translate`, for query and target, after which equal bytes are equal letters."""
-    unequal = (DNA if scoring is None else scoring.alphabet).ambiguous.encode()
-    bases = (b"U", b"T") if scoring is None or scoring.matrix is None else (b"", b"")
+    alphabet = DNA if scoring is None else scoring.alphabet
+    unequal = alphabet.ambiguous.encode()
+    u, t = b"UT".translate(alphabet.query_codes)
+    bases = (b"U", b"T") if u == t else (b"", b"")
     query, target = (
         bytes.maketrans(bases[0] + unequal, bases[1] + byte * len(unequal))
         for byte in (_IN_QUERY, _IN_TARGET)

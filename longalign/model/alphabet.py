@@ -85,17 +85,21 @@ class Alphabet:
 
     @classmethod
     def of_letters(cls, name: str, letters: str, masked: str = "", substitute: str = "") -> Alphabet:
-        """An alphabet in which the code of a letter, on both sides, is its index in `letters`."""
-        codes = _table({letter: code for code, letter in enumerate(letters)})
-        return cls(name, letters, codes, codes, masked, substitute)
+        """An alphabet in which the code of a letter, on both sides, is its index in `letters`.
+
+        Of U and T, a letter that nucleotides lack is read like the other one.
+        """
+        codes = _codes_of(letters)
+        table = _table(codes)
+        return cls(name, "".join(codes), table, table, masked, substitute)
 
     @classmethod
     def with_unknown(cls, name: str, letters: str, masked: str = "") -> Alphabet:
         """The same with every other letter: len(letters) is its code in a query, one more in a target."""
-        codes = {letter: code for code, letter in enumerate(letters)}
+        codes = _codes_of(letters)
         others = "".join([letter for letter in _OTHERS if letter not in codes])
         query, target = (_table(codes | dict.fromkeys(others, len(letters) + side)) for side in (0, 1))
-        return cls(name, letters + others, query, target, masked, unknown=others)
+        return cls(name, "".join(codes) + others, query, target, masked, unknown=others)
 
     @classmethod
     def of_nucleotides(
@@ -135,6 +139,16 @@ class Alphabet:
 def is_nucleotides(letters: str) -> bool:
     """Whether these letters are A, C, G and others, all of them bases or ambiguity letters."""
     return {*"ACG"} <= {*letters} <= {*_CODES_OF_BASES, *AMBIGUITIES}
+
+
+def _codes_of(letters: str) -> dict[str, int]:
+    """The place of each letter. If they are nucleotides without U, it has the place of T, and vice versa."""
+    codes = {letter: code for code, letter in enumerate(letters)}
+    if is_nucleotides(letters):
+        for one, other in ("UT", "TU"):
+            if other in codes:
+                codes.setdefault(one, codes[other])
+    return codes
 
 
 def _table(values: Mapping[str, int]) -> bytes:

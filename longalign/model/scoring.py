@@ -69,7 +69,7 @@ class Scoring:
     - `gap_first`, `gap_next`: the same in the other convention, where the first letter of a gap costs
       `gap_first` and each further one `gap_next`: gap_open = gap_first - gap_next, gap_extend = gap_next.
     - `preset`: the name of a well-known scoring in `longalign.model.presets`; what else is given replaces
-      parts of it.
+      parts of it. Its gap costs do not hold for another matrix.
     - `ambiguous`: what an IUPAC ambiguity letter scores without a matrix, with every letter, itself included:
       like a mismatch, 0 ("zero"), or the mean over all bases that both letters stand for ("average").
     - `unknown`: what becomes of a letter that the matrix lacks. It is refused ("error"), read as X ("x"), or
@@ -320,7 +320,8 @@ def _with_preset(
         if not isinstance(name, str) or name.lower() not in PRESETS:
             raise InputError(f"scoring: there is no preset {name!r}: choose from {', '.join(PRESETS)}")
         preset = PRESETS[name.lower()]
-        costs = preset.gap_open, preset.gap_extend
+        if matrix is None:  # the costs are on the scale of the preset's own scores
+            costs = preset.gap_open, preset.gap_extend
         if preset.pair is not None:
             pair = preset.pair
         elif matrix is None and given.keys().isdisjoint(PAIR_FIELDS):

@@ -23,6 +23,9 @@ Letters = NDArray[np.uint8]
 #: The source of a sequence that was not read from a file.
 MEMORY = "memory"
 
+#: The name of a file has at most this many characters.
+_LONGEST_NAME = 4096
+
 #: The largest length of a whole record: PAF readers use signed 64-bit integers.
 LONGEST_RECORD = (1 << 63) - 1
 
@@ -226,11 +229,17 @@ def _checked(
         raise InputError(
             f"{_place(source, name)}: letter {offset + bad + 1} (counting from 1) is "
             f"{shown}, not one of {alphabet.letters} in either case, "
-            f"the letters of {alphabet.name}{alphabet.hint(chr(raw[bad]))}"
+            f"the letters of {alphabet.name}{_hint(source, data) or alphabet.hint(chr(raw[bad]))}"
         )
     letters = np.frombuffer(upper, np.uint8)
     letters.setflags(write=False)
     return letters
+
+
+def _hint(source: str, data: object) -> str:
+    """What else to do with the name of a file that was given instead of letters."""
+    is_name = source == MEMORY and isinstance(data, str) and len(data) < _LONGEST_NAME and {*"./"} & {*data}
+    return "; longalign.read_sequence reads files" if is_name else ""
 
 
 def _encode(letters: Letters, table: bytes) -> Codes:

@@ -52,7 +52,9 @@ def _trace(
     with compiles_reported(recorder), recorder.phase("stitch"):
         last = Waypoint(i, j, State.H, _value(lattice, i, j, backend))
         if problem.is_start(last):
-            raise InputError(f"no alignment ends there: H is 0 in cell ({i}, {j})")
+            raise InputError(
+                f"no alignment ends in cell ({i}, {j}): the best score there is 0{_on_strand(spec)}"
+            )
         waypoints = walk(lattice, [last], backend, recorder.advance)
     with compiles_reported(recorder), recorder.phase("recompute"):
         groups = groups_of(segments_of(waypoints))
@@ -89,7 +91,7 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
     if not (1 <= i <= query.length and 1 <= j <= target.length):
         raise UsageError(
             f"cell ({i}, {j}) lies outside the matrix: "
-            f"rows are 1 to {query.length}, columns 1 to {target.length}"
+            f"rows are 1 to {query.length}, columns 1 to {target.length}{_on_strand(spec)}"
         )
     problem = Problem.of(query, target, spec.scoring, spec.mode)
     tile = manifest.grid.tile_owning(i, j)
@@ -100,6 +102,11 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
             f"longalign resume {path}"
         )
     return StoreLattice(problem, manifest.grid, store, manifest.is_eager)
+
+
+def _on_strand(spec: RunSpec) -> str:
+    """How rows are counted, if not as the letters of the query's record, to follow a message."""
+    return "; rows count along the minus strand of the query" if spec.query.strand == "minus" else ""
 
 
 def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:

@@ -22,6 +22,7 @@ from twobit import two_bit
 
 import longalign
 from longalign.cli import many, runs
+from longalign.cli.align import alignments_of
 from longalign.cli.progress import Bar, JsonLines
 from longalign.events import Advanced, PairFinished, PairsStarted, PhaseFinished, PhaseStarted
 from longalign.fasta.specs import Sequences
@@ -363,6 +364,22 @@ def test_a_batch_that_was_interrupted_goes_on(run, monkeypatch):
     assert run("resume", "s", "-q", "--backend", "cpu") == (0, "", "")
     assert found("x.paf") == expected()
     assert json.loads(run("inspect", "s", "--json")[1])["pairs_done"] == 6
+
+
+@pytest.mark.parametrize(("output", "lost"), [("x.paf", ", and 2 finished pairs are lost"), ("-", "")])
+def test_an_interrupted_run_without_a_store_says_what_is_lost(run, monkeypatch, output, lost):
+    seen = []
+
+    def interrupted(outcome):
+        seen.append(outcome)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return alignments_of(outcome)
+
+    monkeypatch.setattr(many, "alignments_of", interrupted)
+    code, out, err = run("align", *FILES, "-q", "-o", output)
+    assert (code, err) == (130, f"longalign: interrupted{lost}; with --store DIR a run can be resumed\n")
+    assert (out.count("\n"), Path("x.paf").exists()) == (2 * (output == "-"), False)
 
 
 def test_scores_go_to_a_file_of_any_name(run):

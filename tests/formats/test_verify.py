@@ -402,6 +402,8 @@ def test_the_reverse_strand_aligns_the_reverse_complement(tmp_path: Path) -> Non
     [
         ("ACGT", "plus", "UUACG", "UTACG"),
         ("ACGT", "minus", "UUACG", "CGTAA"),
+        ("ACGU", "minus", "UUACG", "CGTAA"),
+        ("ACGTU", "plus", "UUACG", "UTACG"),
         ("ACGTX!?", "plus", "AC!TT", "ACXTT"),
         ("ACGTX?", "plus", "XCG", "?CG"),
     ],

@@ -68,6 +68,7 @@ def test_half_a_convention_keeps_the_other_half() -> None:
         ({"unknown": "x"}, "unknown is for letters that a substitution matrix lacks"),
         ({"preset": "lastz", "ambiguous": "zero"}, "ambiguous has no effect beside a matrix"),
         ({"preset": "lastz", "unknown": "x"}, "unknown 'x': matrix HOXD70 has no letter X"),
+        ({"preset": "blastn", "matrix": BLOSUM62}, "a substitution matrix needs gap_open and gap_extend"),
         ({"preset": "lastz", "softmask": True}, "softmask: matrix HOXD70 has no letter N"),
         ({"scale": 0}, "scale must be a whole number from 1"),
     ],

@@ -119,9 +119,7 @@ def test_any_cell_can_be_traced_and_nothing_is_swept_again(tmp_path_factory, pai
         for i, j in data.draw(st.lists(cells, min_size=1, max_size=5)):
             backend = SmallTiles(geometry.tile, CPU, leaf=10**6)  # which phase 3 sweeps not at all
             if pair.mode == "local" and h[i][j] == 0:
-                with pytest.raises(
-                    InputError, match=rf"no alignment ends there: H is 0 in cell \({i}, {j}\)"
-                ):
+                with pytest.raises(InputError, match=rf"no alignment ends in cell \({i}, {j}\)"):
                     trace_cell(store, (i, j), using(backend))
                 continue
             outcome = trace_cell(store, (i, j), using(backend))
