@@ -155,7 +155,7 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     [backend] = using.backends
     problems = problems_of(spec)
     try:
-        check_letters(Request.of(spec), using)
+        check_letters(Request.of(spec), using, spec.prunes)
         with progress("auto", sys.stderr, quiet=False) as show:
             recorder = Recorder(show)
             known = find_bound(spec, problems, backend, [backend], recorder)

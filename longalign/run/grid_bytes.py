@@ -186,9 +186,12 @@ def _check_memory(request: Request, needed: int, memory: int) -> None:
         raise MemoryTooSmall(too_little(request, needed, memory))
 
 
-def too_little(request: Request, needed: int, memory: int) -> str:
-    """The message where a run needs more host memory than it may use."""
-    return f"{request} need about {_about(needed)} of memory, and the budget is {_at_most(memory)} (--mem)"
+def too_little(request: Request, needed: int, memory: int, pruned: int | None = None) -> str:
+    """The message where a run needs more host memory than it may use, or `pruned` bytes in the best case."""
+    best = "" if pruned is None else f", or {_about(pruned)} if nearly all cells can be left out"
+    return (
+        f"{request} need about {_about(needed)} of memory{best}, and the budget is {_at_most(memory)} (--mem)"
+    )
 
 
 def _check_worker(request: Request, needed: int, workers: Workers) -> None:

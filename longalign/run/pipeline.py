@@ -181,7 +181,7 @@ def _find_bound(
     recorder: Recorder,
     cluster: Cluster | None = None,
 ) -> KnownBound | None:
-    check_letters(Request.of(spec, cluster.workers if cluster else None), resources)
+    check_letters(Request.of(spec, cluster.workers if cluster else None), resources, spec.prunes)
     devices = resources.backends if cluster is None else cluster.workers.devices
     with compiles_reported(recorder):
         return find_bound(spec, problems, resources.backends[0], devices, recorder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
@@ -51,6 +51,10 @@ _MAX_TILE_BYTES = 6 << 30
 #: The smallest side of a tile in letters, and the fewest cells of a tile that is made smaller for lack of
 #: memory. Every tile has a file, and writing a file takes time.
 _MIN_TILE_SIDE, _MIN_TILE_CELLS = 1024, 1 << 30
+
+#: The share of the cells that a pruned run of similar sequences computes, and how much less memory it must
+#: need for that to be said.
+_NEARLY_NONE, _MUCH_LESS = 0.001, 0.8
 
 #: More bytes of memory than any machine has.
 _BEYOND_ANY_MEMORY = 1 << 50
@@ -109,13 +113,6 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     small. For a store budget, the message names larger ones and about how long a run would take with each.
     """
 
-    def fits(memory: int) -> bool:
-        try:
-            _plan(request, replace(resources, memory=memory))
-        except MemoryTooSmall:
-            return False
-        return True
-
     def fits_with_store() -> bool:
         with suppress(UsageError):
             _plan(replace(request, store_path=Path()), resources)
@@ -125,21 +122,31 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     try:
         return _cut_or_name_budgets(request, resources, emit)
     except MemoryTooSmall:
-        needed, memory = _least_memory(fits, resources.memory), resources.memory
+        needed, memory = _least_memory(request, resources), resources.memory
         stored = request.in_memory and fits_with_store()
         elsewhere = "; with --store DIR, which keeps boundaries on disk, that would do" * stored
         raise UsageError(f"{too_little(request, needed, memory)}{elsewhere}") from None
 
 
-def check_letters(request: Request, resources: Resources) -> None:
+def check_letters(request: Request, resources: Resources, prunes: bool) -> None:
     """Raise UsageError, with figures, if not even programs and letters fit in memory.
 
-    `plan` would raise the same, but the bound of a pruned run takes long to find.
+    `plan` would raise the same, but the bound of a run that `prunes` takes long to find.
     """
     try:
         spare_bytes(request, resources)
     except MemoryTooSmall:
+        if prunes:
+            _refuse_letters(request, resources)
         plan(request, resources)
+
+
+def _refuse_letters(request: Request, resources: Resources) -> None:
+    """Raise UsageError with two figures if a run needs much less memory where most cells can be left out."""
+    needed = _least_memory(request, resources)
+    least = _least_memory(replace(request, share=_NEARLY_NONE), resources)
+    if least < _MUCH_LESS * needed:
+        raise UsageError(too_little(request, needed, resources.memory, least))
 
 
 def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> Grid:
@@ -156,11 +163,20 @@ def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> 
         raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
 
-def _least_memory(fits: Callable[[int], bool], refused: int) -> int:
-    """The fewest bytes of memory for which `fits` is true, or up to a hundredth more.
+def _least_memory(request: Request, resources: Resources) -> int:
+    """The fewest bytes of memory for which there is a plan, or up to a hundredth more.
 
-    Raises BackendError if no memory of any machine would be enough.
+    There is none for `resources.memory`. Raises BackendError if no memory of any machine would be enough.
     """
+
+    def fits(memory: int) -> bool:
+        try:
+            _plan(request, replace(resources, memory=memory))
+        except MemoryTooSmall:
+            return False
+        return True
+
+    refused = resources.memory
     low, high = refused, 2 * max(refused, WORKER_PROGRAM_BYTES)
     while not fits(high):
         if high > _BEYOND_ANY_MEMORY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -37,7 +38,7 @@ from longalign.run.grid_bytes import (
     tiles_in_memory,
 )
 from longalign.run.host_memory import fixed_bytes
-from longalign.run.planner import plan, speed_model_of, store_budgets
+from longalign.run.planner import check_letters, plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, parse_size, round_size
@@ -278,6 +279,23 @@ def test_a_narrow_band_never_needs_more_memory_for_a_finer_lattice(
     if not isinstance(backend, CpuBackend):  # which sweeps one tile at a time
         fewest = min(6, tiles_in_memory(usual, request, resources))
         assert tiles_in_memory(finer, request, resources) >= fewest
+
+
+def test_a_pruned_run_without_memory_for_its_letters_is_told_the_least_that_may_do():
+    request, resources = Request(24_000_000, 24_000_000), Resources([CpuBackend(2)], 1 << 30)
+    with pytest.raises(UsageError) as refused:
+        check_letters(request, resources, prunes=True)
+    found = re.search(
+        r"about (\S+) of memory, or (\S+) if nearly all cells can be left out", str(refused.value)
+    )
+    needed, least = map(parse_size, found.groups())
+    check_letters(request, replace(resources, memory=least), prunes=True)
+    plan(replace(request, share=0.001), replace(resources, memory=least))
+    plan(request, replace(resources, memory=needed))
+    with pytest.raises(UsageError, match="need about"):
+        plan(request, replace(resources, memory=least))
+    with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is"):
+        check_letters(request, resources, prunes=False)
 
 
 @pytest.mark.parametrize(("command", "bytes_a_letter"), [("score", 60), ("align", 300)])
