@@ -389,7 +389,9 @@ def _stored_side(
     if cluster is None:
         milestones = known.milestones.get(spec.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
-        writing = stack.enter_context(WriteBehind(store, len(slabs.backends), emit))
+        in_memory, devices = replace(request, store_path=None), len(slabs.backends)
+        most_held = most_kept_bytes(grid, in_memory, resources, devices) if slabs.rows else None
+        writing = stack.enter_context(WriteBehind(store, devices, emit, most_held))
         lattice = replace(lattice, store=writing)
         return Side(spec, lattice, partial(_engine_of, slabs, lattice, writing), slabs.backends)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
@@ -16,11 +16,31 @@ from longalign.store.tile_writer import TileWriter
 from longalign.system.sizes import round_size, size_in_words
 
 
-class MemoryStore:
-    """Keeps packed boundaries in memory.
+class KeptBytes:
+    """Counts the bytes of packed boundaries in memory.
 
-    Those of a pruned run may take more bytes than was planned, if more cells are needed than was expected.
-    Beyond `most_bytes`, MemoryTooSmall is raised.
+    Those of a pruned run may take more than was planned, if more cells are needed than was expected. Beyond
+    `most` (None: no limit), MemoryTooSmall is raised; its message ends with `advice`.
+    """
+
+    def __init__(self, most: int | None, advice: str) -> None:
+        self._most, self._advice, self._bytes = most, advice, 0
+
+    def change(self, kept: Iterable[PackedLines], dropped: Iterable[PackedLines] = ()) -> None:
+        """Count boundaries that are kept from now on, and some that no longer are."""
+        if self._most is None:
+            return
+        self._bytes += sum(lines.nbytes for lines in kept) - sum(lines.nbytes for lines in dropped)
+        if self._bytes > self._most:
+            raise MemoryTooSmall(
+                "more of the matrix is needed than was expected, and its boundaries take more than "
+                f"{size_in_words(round_size(self._most, up=False))} of memory: give more (--mem), "
+                f"{self._advice}"
+            )
+
+
+class MemoryStore:
+    """Keeps packed boundaries in memory, of at most `most_bytes` bytes (see `KeptBytes`).
 
     With `edges_only` it drops a boundary as soon as the tile that reads it is stored. That leaves O(m + n)
     cells, enough for the score, provided that each tile is stored after those above and to the left of it.
@@ -30,7 +50,8 @@ class MemoryStore:
     def __init__(
         self, edges_only: bool = False, most_bytes: int | None = None, kept: Collection[int] = ()
     ) -> None:
-        self._edges_only, self._most_bytes, self._bytes, self._kept = edges_only, most_bytes, 0, kept
+        self._edges_only, self._kept = edges_only, kept
+        self._bytes = KeptBytes(most_bytes, "or a store (--store DIR), which keeps them on disk")
         self._tiles: dict[Place, TileRecord] = {}
         self._lock = Lock()
         self._left_out: set[Place] = set()
@@ -60,17 +81,7 @@ class MemoryStore:
             if self._edges_only and beside in self._tiles:
                 dropped.append(self._tiles[beside].cols)
                 self._tiles[beside] = replace(self._tiles[beside], cols=NO_LINES)
-            if self._most_bytes is not None:
-                self._count([record.rows, record.cols], dropped, self._most_bytes)
-
-    def _count(self, kept: Sequence[PackedLines], dropped: Sequence[PackedLines], most: int) -> None:
-        self._bytes += sum(lines.nbytes for lines in kept) - sum(lines.nbytes for lines in dropped)
-        if self._bytes > most:
-            raise MemoryTooSmall(
-                "more of the matrix is needed than was expected, and its boundaries take more than "
-                f"{size_in_words(round_size(most, up=False))} of memory: give more (--mem), or a store "
-                "(--store DIR), which keeps them on disk"
-            )
+            self._bytes.change([record.rows, record.cols], dropped)
 
     def get_tile(self, tile: Tile) -> TileRecord:
         return self._tiles[tile.row, tile.col]
@@ -81,8 +92,8 @@ class MemoryStore:
     def drop_tile(self, row: int, col: int) -> None:
         with self._lock:
             record = self._tiles.pop((row, col), None)
-            if record is not None and self._most_bytes is not None:
-                self._count([], [record.rows, record.cols], self._most_bytes)
+            if record is not None:
+                self._bytes.change([], [record.rows, record.cols])
 
     def put_left_out(self, places: Iterable[Place]) -> None:
         self._left_out = set(places)

@@ -14,6 +14,7 @@ from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import NextBest, Piece, Place, Store, TileRecord
 from longalign.store.files import NotWritten
+from longalign.store.memory import KeptBytes
 from longalign.store.tile_writer import TileWriter
 from longalign.system.threads import WorkerThreads
 
@@ -29,10 +30,11 @@ class WriteBehind:
     raised one.
 
     In a block of `held`, tiles are only kept in memory: their values are not known to be right. They are
-    written when the block has ended, and lost if it raises an exception.
+    written when the block has ended, and lost if it raises an exception. They may take `most_held` bytes (see
+    `KeptBytes`).
     """
 
-    def __init__(self, store: Store, devices: int, emit: Emit = ignore) -> None:
+    def __init__(self, store: Store, devices: int, emit: Emit = ignore, most_held: int | None = None) -> None:
         self._store, self._devices, self._emit = store, devices, emit
         self._thread = WorkerThreads(1, "store")
         self._changed = Condition()  # guards those below
@@ -40,6 +42,7 @@ class WriteBehind:
         self._error: BaseException | None = None
         self._is_holding = False
         self._held: dict[Place, tuple[Tile, TileRecord]] = {}
+        self._held_bytes = KeptBytes(most_held, "or sweep the whole matrix (--prune off)")
         self._last_result: Future[None] | None = None  # the thread writes in order
 
     def __enter__(self) -> WriteBehind:
@@ -86,6 +89,8 @@ class WriteBehind:
         place = tile.row, tile.col
         with self._changed:
             if self._is_holding:
+                self._drop_held(place)
+                self._held_bytes.change([record.rows, record.cols])
                 self._held[place] = tile, record
                 return
             self._wait_for_room(self._devices - 1)
@@ -174,10 +179,18 @@ class WriteBehind:
 
     def drop_tile(self, row: int, col: int) -> None:
         with self._changed:
-            if self._held.pop((row, col), None) is not None:
+            if self._drop_held((row, col)):
                 return
         self.flush()
         self._store.drop_tile(row, col)
+
+    def _drop_held(self, place: Place) -> bool:
+        """Drop a tile that is held back; returns whether it was. The caller holds the lock."""
+        if place not in self._held:
+            return False
+        _, record = self._held.pop(place)
+        self._held_bytes.change([], [record.rows, record.cols])
+        return True
 
     def place_of(self, name: str) -> str:
         return self._store.place_of(name)

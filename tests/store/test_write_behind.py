@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from longalign.errors import StoreError
+from longalign.errors import MemoryTooSmall, StoreError
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint
 from longalign.model.geometry import Grid
 from longalign.phases.packing import pack
@@ -264,6 +264,20 @@ def stopped_after(tile, behind):
     with behind.held():
         behind.put_tile(tile, record(tile))
         raise KeyboardInterrupt
+
+
+def test_held_tiles_take_no_more_memory_than_was_planned():
+    one = sum(lines.nbytes for lines in (record(TILES[0]).rows, record(TILES[0]).cols))
+    store = willing()
+    with WriteBehind(store, 1, most_held=2 * one) as behind:
+        with behind.held():
+            for tile in (TILES[0], TILES[1], TILES[1]):  # a tile that is swept again counts once
+                behind.put_tile(tile, record(tile))
+            behind.drop_tile(TILES[0].row, TILES[0].col)
+            behind.put_tile(TILES[2], record(TILES[2]))
+            with pytest.raises(MemoryTooSmall, match=r"give more .*, or sweep the whole matrix"):
+                behind.put_tile(TILES[0], record(TILES[0]))
+        assert behind.stored_tiles() == PLACES - {(0, 0)}
 
 
 def test_held_tiles_are_lost_when_the_run_is_stopped():
