@@ -80,7 +80,7 @@ def _how_to_resume(options: Namespace) -> str:
         from longalign.formats.output import STDOUT
 
         finished = getattr(options, "finished_pairs", 0) if options.output != STDOUT else 0
-        lost = f", and {finished:,} finished pairs are lost" if finished else ""
+        lost = f", and what was found for {finished:,} of the pairs is lost" if finished else ""
         return f"interrupted{lost}; with --store DIR a run can be resumed"
     again = _resume_command(options)
     return f"interrupted; go on with: {again}" if again else "interrupted; nothing was stored yet"

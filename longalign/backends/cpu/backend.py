@@ -75,8 +75,8 @@ _POLLS = 100
 #: Cells of a tile for each thread, about five seconds of work.
 _TILE_CELLS = 1 << 37
 
-#: The most tiles of about this size. A longer sequence pair has as many larger ones, which are at most 1 % of
-#: the run, so that the edges of tiles take memory in proportion to the lengths.
+#: Longer sequences are cut into about this many tiles, which are larger. The edges of all tiles then take
+#: memory in proportion to the lengths, and a tile is less than 1 % of the run.
 _MOST_TILES = 256
 
 #: Tile shapes are chosen for this scoring, whatever the scoring of the run.
