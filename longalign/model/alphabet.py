@@ -87,7 +87,7 @@ class Alphabet:
     def of_letters(cls, name: str, letters: str, masked: str = "", substitute: str = "") -> Alphabet:
         """An alphabet in which the code of a letter, on both sides, is its index in `letters`.
 
-        Of U and T, a letter that nucleotides lack is read like the other one.
+        If these are nucleotides that have only one of T and U, the other one is read as that.
         """
         codes = _codes_of(letters)
         table = _table(codes)
@@ -142,7 +142,7 @@ def is_nucleotides(letters: str) -> bool:
 
 
 def _codes_of(letters: str) -> dict[str, int]:
-    """The place of each letter. If they are nucleotides without U, it has the place of T, and vice versa."""
+    """The place of each letter; that of T for U, or of U for T, in nucleotides that have only one of them."""
     codes = {letter: code for code, letter in enumerate(letters)}
     if is_nucleotides(letters):
         for one, other in ("UT", "TU"):

@@ -366,7 +366,9 @@ def test_a_batch_that_was_interrupted_goes_on(run, monkeypatch):
     assert json.loads(run("inspect", "s", "--json")[1])["pairs_done"] == 6
 
 
-@pytest.mark.parametrize(("output", "lost"), [("x.paf", ", and what was found for 2 of the pairs is lost"), ("-", "")])
+@pytest.mark.parametrize(
+    ("output", "lost"), [("x.paf", ", and what was found for 2 of the pairs is lost"), ("-", "")]
+)
 def test_an_interrupted_run_without_a_store_says_what_is_lost(run, monkeypatch, output, lost):
     seen = []
 
