@@ -67,7 +67,7 @@ def resources(
     threads = None if threads is None else _whole_number("threads", threads, 1)
     store_budget = None if store_budget is None else _whole_number("store_budget", store_budget)
     memory = default_memory() if memory is None else _whole_number("memory", memory)
-    if not isinstance(devices, Iterable):
+    if not isinstance(devices, Iterable) or isinstance(devices, str | bytes):
         raise UsageError(f"devices must be a list of whole numbers, not {devices!r}")
     if not isinstance(cluster, str | PathLike | None):
         raise UsageError(f"cluster must be an address or the path of a file, not {cluster!r}")
@@ -267,7 +267,7 @@ def best_alignments(
     spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)
     spec = replace(spec, top=count, min_score=_exact("min_score", min_score))
     using = resources(backend, threads, devices, memory, store_budget, cluster, spec)
-    return _found(pipeline.run(spec, using, emit))
+    return pipeline.run(spec, using, emit).alignments
 
 
 def score(
@@ -326,7 +326,7 @@ def resume(
     using = resources(backend, threads, devices, memory, cluster=cluster)
     outcome = pipeline.resume(_folder(store), using, emit)
     if outcome.spec.top > 1 or outcome.spec.min_score is not None:
-        return _found(outcome)
+        return outcome.alignments
     return outcome.best if outcome.alignment is None else outcome.alignment
 
 
@@ -357,12 +357,6 @@ def trace(
     alignment = trace_cell(_folder(store), cell, using, emit=emit).alignment
     assert alignment is not None
     return alignment
-
-
-def _found(first: Outcome) -> list[Alignment]:
-    """The best alignment, unless nothing aligns, and the next best ones."""
-    found = [outcome.alignment for outcome in (first, *first.further) if not outcome.is_empty]
-    return [alignment for alignment in found if alignment is not None]
 
 
 def _folder(store: str | PathLike[str]) -> Path:

@@ -22,7 +22,6 @@ from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import format_names, resolve_format
 from longalign.formats.summary import summarize
-from longalign.model.alignment import Alignment
 from longalign.model.json_fields import shown
 from longalign.model.mode import choose_mode
 from longalign.model.scoring import Scoring
@@ -89,8 +88,7 @@ def resume_pair(options: Namespace) -> int:
     """Continue the run of one pair."""
     store = Path(options.store)
     manifest = DirectoryStore.attach(first_store(store)).manifest
-    if options.format is not None and manifest.command == "score":
-        raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
+    refuse_for_scores(options, manifest.command, store)
     output = manifest.output if options.output is None else options.output
     summary = manifest.summary if options.json is None else options.json
     if options.format is None and options.output is None:
@@ -103,6 +101,13 @@ def resume_pair(options: Namespace) -> int:
         outcome = pipeline.resume(store, using, emit)
     write_outcome(outcome, output, summary, options)
     return 0
+
+
+def refuse_for_scores(options: Namespace, command: Command, store: Path) -> None:
+    """Raise UsageError for options of `resume` that concern alignments, if the store is of scores alone."""
+    for name in ("format", "stats"):
+        if command == "score" and getattr(options, name):
+            raise UsageError(f"{store}: a run for the score alone has no alignment: leave --{name} out")
 
 
 def _noted_format(manifest: Manifest, store: Path) -> str | None:
@@ -190,7 +195,7 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
     # `trace` aligns in the store of a score, and `align` may find no alignment that scores enough.
     if outcome.spec.command == "align" or outcome.alignment is not None:
         with open_output(output) as file:
-            resolve_format(options.format, output).write_all(alignments_of(outcome), file)
+            resolve_format(options.format, output).write_all(outcome.alignments, file)
     elif not output == summary == STDOUT:
         with open_output(output) as file:
             file.write(score_line(outcome))
@@ -201,16 +206,7 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
     if not options.quiet and options.progress != "json":
         print(f"longalign: {in_words(outcome)}{_advice(outcome.spec)}", file=sys.stderr)
     if options.stats:
-        found = alignments_of(outcome)
-        for rank, alignment in enumerate(found, 1):
-            title = f"alignment {rank}, score {spell(alignment.score)}:" if len(found) > 1 else None
-            print_statistics(alignment, options.progress == "json", title)
-
-
-def alignments_of(outcome: Outcome) -> list[Alignment]:
-    """The alignments that were found, the best one first; none that has no columns."""
-    found = [one.alignment for one in (outcome, *outcome.further) if not one.is_empty]
-    return [alignment for alignment in found if alignment is not None]
+        print_statistics(outcome.alignments, options.progress == "json")
 
 
 def summary_of(outcome: Outcome) -> dict[str, object]:
@@ -224,7 +220,7 @@ def summary_of(outcome: Outcome) -> dict[str, object]:
         end=None if outcome.is_empty else (end.i, end.j),
         strand_scores=outcome.strand_scores,
         alignment=outcome.alignment,
-        next_best=alignments_of(outcome)[1:],
+        next_best=outcome.alignments[1:],
         backend=outcome.backend,
         phases=outcome.phases,
         compile_seconds=outcome.compile_seconds,

@@ -45,7 +45,7 @@ from longalign.system.threads import processors
 
 SCHEMA = "longalign.devices/1"
 
-#: Of smaller shares only this is said. Of whole blocks of cells, more is computed.
+#: Smaller shares are shown as less than this: back ends compute whole blocks, so more cells than are needed.
 _LEAST_SHARE = 0.001
 
 #: Options that only a plan depends on, and their defaults.

@@ -21,8 +21,8 @@ from typing import TextIO, get_args
 from longalign._version import __version__
 from longalign.cli.align import (
     absolute,
-    alignments_of,
     check_outputs,
+    refuse_for_scores,
     resources_of,
     score_line,
     spec_of,
@@ -37,7 +37,7 @@ from longalign.errors import InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
 from longalign.fasta.source import shown_name
-from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
+from longalign.fasta.specs import Sequences, can_read_again, split_spec, with_absolute_path
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize_left_out
@@ -136,8 +136,7 @@ def resume_pairs(options: Namespace) -> int:
 
     folder = Path(options.store)
     noted = PairList.read(folder)
-    if options.format is not None and noted.command == "score":
-        raise UsageError(f"{folder}: a run for the score alone writes no alignment: leave --format out")
+    refuse_for_scores(options, noted.command, folder)
     if noted.command == "align" and options.output is not None and options.format is None:
         options.format = resolve_format(None, options.output).name
     listed = checked_options(noted, folder)
@@ -148,7 +147,9 @@ def resume_pairs(options: Namespace) -> int:
     pairs = [NamedPair(*pair, line=0) for pair in noted.pairs]
     files = [asked.query, asked.target]
     check_outputs(noted.command, asked.output, asked.json, files, options.store, asked.format)
-    inputs = _inputs(asked, scoring.alphabet, pairs, f"{_counted(pairs)} of {folder}")
+    # The pairs name the records, and the regions, that QUERY and TARGET named.
+    whole = Namespace(query=split_spec(asked.query)[0], target=split_spec(asked.target)[0])
+    inputs = _inputs(whole, scoring.alphabet, pairs, f"{_counted(pairs)} of {folder}")
     with PairStores.open(folder) as stores:
         return _run(noted.command, asked, scoring, inputs, stores)
 
@@ -323,16 +324,16 @@ def _writing(
 
         def write(outcome: Outcome) -> None:
             if lines is not None and known is not None:
-                for alignment in alignments_of(outcome):
+                for alignment in outcome.alignments:
                     known.write(alignment, lines)
             elif lines is not None:
                 lines.write(score_line(outcome))
             if lines is not None and output == STDOUT:
                 lines.flush()  # the reader sees each pair when it is done
             summaries.add(lambda: summary_of(outcome))
-            for alignment in alignments_of(outcome) if options.stats else ():
-                title = f"{alignment.query.name} and {alignment.target.name}:"
-                print_statistics(alignment, options.progress == "json", title)
+            if options.stats:
+                query, target = outcome.spec.query.name, outcome.spec.target.name
+                print_statistics(outcome.alignments, options.progress == "json", f"{query} and {target}")
             options.finished_pairs += 1
 
         def write_left_out(pair: NamedPair, reason: str) -> None:

@@ -31,9 +31,9 @@ _MAY_BE_NEGATIVE = ("--match", "--mismatch", "--min-score")
 _NEGATIVE = re.compile(r"-[.\d]")
 
 _SEQUENCE_HELP = (
-    "FILE (FASTA: plain, gzip, bgzip, or - for stdin; or 2bit), FILE:NAME or FILE:NAME:START-END, which is "
-    "0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included. Without "
-    "END, as 1000- or 1,001-, the region extends to the end of the record"
+    "FILE (FASTA: plain, gzip, bgzip, or - for stdin; or 2bit) or FILE:NAME, either followed by :START-END, "
+    "which is 0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included. "
+    "Without END, as 1000- or 1,001-, the region extends to the end of the record"
 )
 _MODE_HELP = (
     "local (the default; Smith-Waterman): any part of the query with any part of the target; global: both "
@@ -173,7 +173,7 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
         "--min-score",
         type=option_types.exact_number,
         metavar="SCORE",
-        help="leave out alignments with a lower score",
+        help="leave out alignments with a lower score, also of a single one, in any mode",
     )
 
 
@@ -445,7 +445,8 @@ def _add_output(
 ) -> None:
     parser.set_defaults(format=None, stats=False)
     group = parser.add_argument_group("output")
-    also = "also write a summary as JSON; - for stdout"
+    replaced = "" if writes_alignment else ", where it replaces the line of the score unless -o names a file"
+    also = f"also write a summary as JSON; - for stdout{replaced}"
     group.add_argument(
         "-o",
         "--output",

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from longalign.formats.summary import describe
 from longalign.model.alignment import Alignment
 from longalign.model.karlin_altschul import Significance
 from longalign.model.statistics import Statistics, statistics
+from longalign.system.rationals import spell
 
 
-def print_statistics(alignment: Alignment, as_json: bool, title: str | None = None) -> None:
-    """Print a few lines on stderr, or one JSON object: that of a next best alignment in a summary.
+def print_statistics(alignments: Sequence[Alignment], as_json: bool, pair: str = "") -> None:
+    """Print the statistics of the alignments of a pair on stderr, the best one first.
 
-    The lines begin with the title, if there is one.
+    These are a few lines for each, under a title if there are several or if the `pair` is named. `as_json`,
+    they are one object: "event", "query", "target", "strand", "rank" (1 is the best), and what a summary has
+    for a next best alignment.
     """
-    if as_json:
-        names = {"query": alignment.query.name, "target": alignment.target.name}
-        print(json.dumps({"event": "statistics", **names, **describe(alignment)}), file=sys.stderr)
-        return
-    for line in (*([title] if title else []), *_in_words(statistics(alignment))):
-        print(f"longalign: {line}", file=sys.stderr)
+    for rank, alignment in enumerate(alignments, 1):
+        if as_json:
+            names = {"query": alignment.query.name, "target": alignment.target.name}
+            place = {**names, "strand": alignment.strand, "rank": rank}
+            lines = [json.dumps({"event": "statistics", **place, **describe(alignment)})]
+        else:
+            number = f"alignment {rank}, score {spell(alignment.score)}" if len(alignments) > 1 else ""
+            title = ", ".join(filter(None, (pair, number)))
+            texts = [*([f"{title}:"] if title else []), *_in_words(statistics(alignment))]
+            lines = [f"longalign: {text}" for text in texts]
+        print(*lines, sep="\n", file=sys.stderr)
 
 
 def _in_words(found: Statistics) -> Iterator[str]:

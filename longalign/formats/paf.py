@@ -288,7 +288,8 @@ def _opened(path: str) -> Iterator[TextIO]:
             raise InputError("stdin: closed")
         else:
             file = cast(BufferedReader, sys.stdin.buffer)
-        is_gzip = file.peek(1).startswith(GZIP_MAGIC[:1])  # no text; a pipe may give no more at first
+        # Text cannot begin with this byte, and a pipe may give no more than one at first.
+        is_gzip = file.peek(1).startswith(GZIP_MAGIC[:1])
         content = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
         # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
         text = TextIOWrapper(content, encoding="utf-8", errors="backslashreplace")

@@ -43,9 +43,9 @@ class Format:
             self.write(alignment, file)
 
 
-#: The default comes first. longalign does not compress its output: `.paf.gz` names PAF, too.
+#: The default comes first.
 FORMATS = (
-    Format("paf", (".paf", ".paf.gz"), "PAF with a CIGAR", write_paf, is_verifiable=True),
+    Format("paf", (".paf",), "PAF with a CIGAR", write_paf, is_verifiable=True),
     Format("tsv", (".tsv",), "a table with one row for each alignment", write_tsv, HEADER),
 )
 

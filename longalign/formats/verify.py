@@ -8,8 +8,8 @@ A `tg` tag claims a mode. An alignment begins and ends with the given letters wh
 ends; the given letters are whole records, or the regions that the specifications name. A PAF line does not
 tell which region was aligned, so an alignment of regions must be verified with the same regions. A local
 alignment has a positive score; removing columns from its start must not raise the score, and removing columns
-from its end must lower it. Of these, the first and the last hold in mode extend. Start and end are those in
-the direction of the target.
+from its end must lower it. In mode extend, where the start is fixed, the score must be positive and removing
+columns from the end must lower it. Start and end are those in the direction of the target.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from longalign.errors import InputError
 from longalign.fasta import read_sequence
 from longalign.fasta.index import has_fresh_index
 from longalign.fasta.reader import RecordFile
-from longalign.fasta.source import shown_name
-from longalign.fasta.specs import can_read_again, sequence_of, split_spec
+from longalign.fasta.source import STDIN, shown_name
+from longalign.fasta.specs import Sequences, can_read_again, sequence_of, split_spec
 from longalign.formats.paf import (
     NO_MAPPING_QUALITY,
     Meaning,
@@ -130,6 +130,9 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
         result.unchecked |= record.tags.keys() - _CHECKED_TAGS
         problems = _problems(record, runs, *pair, by, meaning)
         result.problems += [FalseClaim(record.line, text) for text in problems]
+    if result.alignments == 0:  # then no line has asked for a record
+        queries.check()
+        targets.check()
     return result
 
 
@@ -148,6 +151,11 @@ class _Records:
         self._spec, self._reads = spec, 0
         self._all: RecordFile | None = None
         self.find = lru_cache(maxsize=_KEPT_RECORDS)(self._find)
+
+    def check(self) -> None:
+        """Raise InputError if the file cannot be read, unless it is stdin."""
+        if split_spec(self._spec)[0] != STDIN:
+            Sequences(self._spec)
 
     def _find(self, name: str, alphabet: Alphabet) -> Sequence:
         """The record called `name`, or the one sequence."""

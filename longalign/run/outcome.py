@@ -60,6 +60,12 @@ class Outcome:
         mode, end = self.spec.mode, self.end
         return mode.may_be_empty and mode.starts_at(end.i, end.j, end.value)
 
+    @property
+    def alignments(self) -> list[Alignment]:
+        """The alignments that were found, the best one first; none without columns."""
+        found = [one.alignment for one in (self, *self.further) if not one.is_empty]
+        return [alignment for alignment in found if alignment is not None]
+
     def followed_by(self, further: tuple[Outcome, ...]) -> Outcome:
         """This outcome with further ones, whose cells and seconds are added to its own."""
         if not further:

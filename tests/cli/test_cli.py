@@ -387,7 +387,7 @@ def test_a_traced_alignment_as_a_table(run, pair):
 def test_a_score_has_no_format(run, refuse, pair):
     run("score", *pair, "-q", "--store", "s")
     assert refuse("resume", "s", "--format", "tsv") == (
-        2, "s: a run for the score alone writes no alignment: leave --format out"
+        2, "s: a run for the score alone has no alignment: leave --format out"
     )  # fmt: skip
     assert run("score", *pair, "--format", "tsv")[0] == 2
 

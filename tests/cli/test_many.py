@@ -22,7 +22,7 @@ from twobit import two_bit
 
 import longalign
 from longalign.cli import many, runs
-from longalign.cli.align import alignments_of
+from longalign.cli.align import summary_of
 from longalign.cli.progress import Bar, JsonLines
 from longalign.events import Advanced, PairFinished, PairsStarted, PhaseFinished, PhaseStarted
 from longalign.fasta.specs import Sequences
@@ -376,12 +376,45 @@ def test_an_interrupted_run_without_a_store_says_what_is_lost(run, monkeypatch, 
         seen.append(outcome)
         if len(seen) == 3:
             raise KeyboardInterrupt
-        return alignments_of(outcome)
+        return summary_of(outcome)
 
-    monkeypatch.setattr(many, "alignments_of", interrupted)
-    code, out, err = run("align", *FILES, "-q", "-o", output)
+    monkeypatch.setattr(many, "summary_of", interrupted)
+    code, out, err = run("align", *FILES, "-q", "-o", output, "--json", "x.json")
     assert (code, err) == (130, f"longalign: interrupted{lost}; with --store DIR a run can be resumed\n")
-    assert (out.count("\n"), Path("x.paf").exists()) == (2 * (output == "-"), False)
+    assert (out.count("\n"), Path("x.paf").exists()) == (3 * (output == "-"), False)
+
+
+@pytest.mark.parametrize("query", ["q.fa:q2", "q.fa:q2:3-12", "one.fa:3-12"])
+@pytest.mark.parametrize("command", ["align", "score"])
+def test_a_run_over_a_named_record_is_resumed(run, command, query):
+    letters = Path("q.fa").read_text().split(">")[2]
+    Path("one.fa").write_text(f">{letters}")
+    assert run(command, query, "t.fa", "-q", "--store", "s", "-o", "x.out")[0] == 0
+    written = Path("x.out").read_text()
+    assert written
+    Path("x.out").unlink()
+    assert run("resume", "s", "-q", "--backend", "cpu") == (0, "", "")
+    assert Path("x.out").read_text() == written
+
+
+def test_statistics_of_several_alignments_of_pairs_are_told_apart(run):
+    several = ("align", *FILES, "--top", "2", "-o", "x.paf", "--stats")
+    err = run(*several, "-q")[2]
+    assert "longalign: q1 and t1, alignment 1, score " in err
+    assert "longalign: q1 and t1, alignment 2, score " in err
+    lines = [json.loads(line) for line in run(*several, "--progress", "json")[2].splitlines()]
+    found = [line for line in lines if line["event"] == "statistics"]
+    assert {(one["rank"], one["strand"]) for one in found} == {(1, "plus"), (2, "plus")}
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("option", ["--stats", "--format=tsv"])
+def test_a_store_of_scores_has_no_alignments_to_show(run, many, option):
+    pair = FILES if many else ("q.fa:q1", "t.fa:t1")
+    assert run("score", *pair, "-q", "--store", "s", "-o", "x.tsv")[0] == 0
+    code, _, err = run("resume", "s", option)
+    name = option.partition("=")[0]
+    assert (code, err) == (2, f"longalign: s: a run for the score alone has no alignment: leave {name} out\n")
 
 
 def test_scores_go_to_a_file_of_any_name(run):

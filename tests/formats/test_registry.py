@@ -30,7 +30,6 @@ def small(score: int = 3, **region: int) -> Alignment:
     [
         (None, "-", "paf"),
         (None, "x.paf", "paf"),
-        (None, "x.paf.gz", "paf"),
         (None, "x", "paf"),
         (None, "x.out", "paf"),
         ("paf", "x.bam", "paf"),

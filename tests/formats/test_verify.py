@@ -713,3 +713,14 @@ def test_no_changed_line_passes(
         found = objections(f"{line}\n{changed}\n")
         assert found, changed
         assert all(text.startswith(f"{paf}: line 2: ") for text in found), (changed, found)
+
+
+@pytest.mark.parametrize("missing", ["q.fa", "t.fa"])
+def test_files_that_do_not_exist_are_noticed_although_there_is_no_line(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "x.paf").touch()
+    for name in {"q.fa", "t.fa"} - {missing}:
+        (tmp_path / name).write_text(">a\nACGT\n")
+    with pytest.raises(InputError, match=missing):
+        verify_paf(*(str(tmp_path / name) for name in ("x.paf", "q.fa", "t.fa")))
+    (tmp_path / missing).write_text(">a\nACGT\n")
+    assert verify_paf(*(str(tmp_path / name) for name in ("x.paf", "q.fa", "t.fa"))).ok
