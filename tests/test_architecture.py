@@ -45,9 +45,8 @@ def test_no_code_compares_modes_by_their_words():
     words = {*MODES}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Compare):
-                compared = (node.left, *node.comparators)
-                texts = {value.value for value in compared if isinstance(value, ast.Constant)}
+            if isinstance(node, ast.Compare | ast.MatchValue):
+                texts = {inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant)}
                 assert words.isdisjoint(texts), f"{path}:{node.lineno}"
 
 

@@ -50,10 +50,10 @@ def assert_between(job: SweepJob, got: SweepResult) -> None:
     [least] = ReferenceBackend().sweep([_most_pruned(job, whole)])
     assert job.pruning is not None
     if whole.best.score < job.pruning.bound:
-        assert got.best.score <= whole.best.score, f"best is {got.best}, for\n{_source(job)}"
+        assert got.best.score <= whole.best.score, f"best is {got.best}, for\n{job_source(job)}"
     elif least.best == whole.best:
-        assert got.best == whole.best, f"best is {got.best}, not {whole.best}, for\n{_source(job)}"
-    assert 0 <= got.cells_left_out <= least.cells_left_out, _source(job)
+        assert got.best == whole.best, f"best is {got.best}, not {whole.best}, for\n{job_source(job)}"
+    assert 0 <= got.cells_left_out <= least.cells_left_out, job_source(job)
     for side in ("rows", "cols"):
         lines = zip(*(getattr(result, side) for result in (least, got, whole)), strict=True)
         for place, line in zip(getattr(job, side), lines, strict=True):
@@ -66,7 +66,7 @@ def _check_line(where: str, job: SweepJob, least: Boundary, got: Boundary, whole
         wrong = np.flatnonzero((value < low) | (value > high))
         for k in wrong[:1].tolist():
             raise AssertionError(
-                f"{where}: {name}[{k}] is {value[k]}, not in {low[k]} to {high[k]}, for\n{_source(job)}"
+                f"{where}: {name}[{k}] is {value[k]}, not in {low[k]} to {high[k]}, for\n{job_source(job)}"
             )
 
 
@@ -84,18 +84,6 @@ def _most_pruned(job: SweepJob, whole: SweepResult) -> SweepJob:
     assert pruning is not None
     bound = max(pruning.bound, int(whole.best.score)) if pruning.rises and job.track_best else pruning.bound
     return dataclasses.replace(job, pruning=dataclasses.replace(pruning, bound=bound))
-
-
-def _source(job: SweepJob) -> str:
-    pruning = job.pruning
-    assert pruning is not None
-    sides = ", ".join(_side_source(side) for side in (pruning.query, pruning.target))
-    return f"{job_source(job)}with Pruning({pruning.bound}, {sides}, {pruning.rises}), {job.of_matrix=}"
-
-
-def _side_source(side: SideGains) -> str:
-    arrays = ", ".join(str(values.tolist()) for values in side.arrays)
-    return f"SideGains({arrays}, {side.slope})"
 
 
 @st.composite
@@ -175,7 +163,7 @@ def _smallest(ahead: NDArray[np.int64], slope: int) -> SideGains:
 def assert_optimal_paths_exact(job: SweepJob, got: SweepResult) -> None:
     """Check that the best cell, and H in all cells of optimal paths, are as without pruning."""
     [whole] = ReferenceBackend().sweep([without_pruning(job)])
-    assert got.best == whole.best, f"best is {got.best}, not {whole.best}, for\n{_source(job)}"
+    assert got.best == whole.best, f"best is {got.best}, not {whole.best}, for\n{job_source(job)}"
     ahead = _gains_in_h(job)
     lines = [
         *zip(got.rows, whole.rows, ahead[list(job.rows)], strict=True),
@@ -183,7 +171,7 @@ def assert_optimal_paths_exact(job: SweepJob, got: SweepResult) -> None:
     ]
     for mine, other, gain in lines:
         on_path = other.h + gain == whole.best.score
-        assert (mine.h[on_path] == other.h[on_path]).all(), _source(job)
+        assert (mine.h[on_path] == other.h[on_path]).all(), job_source(job)
 
 
 def _gains_in_h(job: SweepJob) -> NDArray[np.int64]:

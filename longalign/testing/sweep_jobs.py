@@ -17,6 +17,7 @@ from longalign.backends.base import SweepJob, SweepResult, TraceJob
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, Edge, IntArray, State, entry_edges, local_edges
 from longalign.model.excluded_pairs import ExcludedPairs
+from longalign.model.pruning import SideGains
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.testing.conformance import edge_lengths
 from longalign.testing.inputs import (
@@ -74,8 +75,8 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
 
 
 def job_source(job: SweepJob) -> str:
-    """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary,
-    LinearEdge, ExcludedPairs and `reference.encode`."""
+    """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary, LinearEdge,
+    ExcludedPairs, Pruning, SideGains and `reference.encode`. `sinks` are left out."""
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
@@ -90,7 +91,17 @@ def job_source(job: SweepJob) -> str:
     if len(job.excluded):
         indices = (f"np.array({side.tolist()})" for side in (job.excluded.query, job.excluded.target))
         lines.append(f"excluded=ExcludedPairs({', '.join(indices)})")
+    if job.of_matrix:
+        lines.append("of_matrix=True")
+    if job.pruning is not None:
+        sides = ", ".join(_gains_source(side) for side in (job.pruning.query, job.pruning.target))
+        lines.append(f"pruning=Pruning({job.pruning.bound}, {sides}, {job.pruning.rises})")
     return "SweepJob(\n" + "".join(f"    {line},\n" for line in lines) + ")"
+
+
+def _gains_source(side: SideGains) -> str:
+    arrays = ", ".join(f"np.array({values.tolist()}, np.int32)" for values in side.arrays)
+    return f"SideGains({arrays}, {side.slope})"
 
 
 def codes_source(codes: Codes) -> str:

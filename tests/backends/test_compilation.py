@@ -222,13 +222,13 @@ def test_a_cache_that_cannot_be_written_is_said_before_anything_is_compiled(fold
 
 
 def test_leaving_ends_processes_that_still_compile(monkeypatch):
-    monkeypatch.setattr(
-        compile_processes, "_PROGRAM", "import os, sys, time; print(os.getpid()); time.sleep(60)"
-    )
-    started = time.monotonic()
+    start, started = compile_processes._start, []
+    monkeypatch.setattr(compile_processes, "_PROGRAM", "import time; time.sleep(600)")
+    monkeypatch.setattr(compile_processes, "_start", lambda *of: started.append(start(*of)) or started[-1])
     with compiled_in_processes(OneKernel(), ["any"], 1) as futures:
         assert len(futures) == 1
-    assert time.monotonic() - started < 20
+        assert started[0].poll() is None
+    assert [process.poll() is None for process in started] == [False]
 
 
 # --- during phase 1

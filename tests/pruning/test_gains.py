@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from examples import share_of_examples
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from longalign.backends.cpu import absent_words, gain_sums, placed_words
@@ -387,7 +388,7 @@ ACROSS_A_LIMIT = anchored("ACAAAACAAAACAAACCC", "ACAAAACCAAAC", Scoring(4, 2, 0,
 @given(ANCHORED, st.integers(1, 7), st.sampled_from([1, 2, 32]), ENDS, st.sets(st.integers(0, 6), min_size=1))
 @example(IN_THE_CORNER, 7, 32, MODES["semiglobal:query-start"].ends, {1})
 @example(ACROSS_A_LIMIT, 1, 32, MODES["overlap"].ends, {0, 1})
-@settings(max_examples=200)
+@share_of_examples(7)
 def test_no_path_gains_more_than_the_bound_with_row_limits(problem, word, hills, ends, groups):
     query, target, scoring, _ = problem
     rows = sorted(SPACING * group for group in groups if SPACING * group < len(query))

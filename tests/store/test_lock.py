@@ -110,11 +110,16 @@ def test_the_lock_is_not_emptied_by_those_who_do_not_get_it(store):
 
 
 def test_a_full_disk_does_not_keep_the_lock_from_being_taken(store, monkeypatch):
+    attempts = []
+
     def full(*_):
+        attempts.append(1)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
-    DirectoryStore.open(store).close()
+    with DirectoryStore.open(store), pytest.raises(StoreError, match="in use by"):
+        DirectoryStore.open(store)
+    assert attempts == [1]
 
 
 # --- a lock that is deleted or replaced

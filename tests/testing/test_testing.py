@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import faulty_backends
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from longalign.backends.base import SweepJob, SweepResult, no_progress
+from longalign.backends.base import Sinks, SweepJob, SweepResult, no_progress
 from longalign.errors import InputError
 from longalign.model.boundary import BestCell, Boundary, LinearEdge  # noqa: F401 - for the source of a job
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs  # noqa: F401 - for the source of a job
+from longalign.model.pruning import Pruning, SideGains  # noqa: F401 - for the source of a job
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
 from longalign.testing.inputs import (
     entry_range,
     largest_parameter,
 )
+from longalign.testing.pruned_jobs import pruned_jobs
 from longalign.testing.reference import ReferenceBackend, encode
-from longalign.testing.sweep_jobs import assert_same_result, job_source, jobs, whole_matrix
+from longalign.testing.sweep_jobs import (
+    assert_same_result,
+    job_source,
+    jobs,
+    whole_matrix,
+    with_excluded_pairs,
+)
 from longalign.testing.sweeps import SweepConformance
 
 
@@ -109,6 +120,39 @@ class ReturnsItsOwnBuffer(Faulty):
         return dataclasses.replace(result, rows=(Boundary(self.buffer[: len(h)], result.rows[0].gap),))
 
 
+class NeedsMoreThanTheBound(Faulty):
+    def misread(self, job):
+        if job.pruning is None:
+            return job
+        return dataclasses.replace(job, pruning=dataclasses.replace(job.pruning, bound=job.pruning.bound + 1))
+
+
+class NeverPrunes(Faulty):
+    def misread(self, job):
+        return dataclasses.replace(job, pruning=None)
+
+
+class CountsNothing(Faulty):
+    def spoil(self, job, result):
+        return dataclasses.replace(result, cells_left_out=0)
+
+
+class UsesExcludedPairs(Faulty):
+    def misread(self, job):
+        return dataclasses.replace(job, excluded=NO_PAIRS)
+
+
+class SpoilsWhatGoesToSinks(Faulty):
+    def misread(self, job):
+        if job.sinks is None:
+            return job
+
+        def put(line, start, h, gap):
+            job.sinks.rows.put(line, start, h + 1, gap)
+
+        return dataclasses.replace(job, sinks=Sinks(SimpleNamespace(put=put), job.sinks.cols))
+
+
 @pytest.mark.usefixtures("first_failure_only")
 @pytest.mark.parametrize(
     ("fault", "test"),
@@ -128,6 +172,12 @@ class ReturnsItsOwnBuffer(Faulty):
         (ReportsRowsNotCells, "test_progress_adds_up_to_the_cells"),
         (DoesNotStop, "test_progress_may_stop_the_work"),
         (ReturnsItsOwnBuffer, "test_a_sweep_leaves_its_input_and_earlier_results_alone"),
+        (NeedsMoreThanTheBound, "test_paths_that_just_reach_the_bound_are_exact"),
+        (NeedsMoreThanTheBound, "test_a_path_through_the_corners_of_blocks_is_exact"),
+        (NeverPrunes, "test_progress_counts_what_pruning_leaves_out"),
+        (CountsNothing, "test_progress_counts_what_pruning_leaves_out"),
+        (UsesExcludedPairs, "test_excluded_pairs_are_not_used"),
+        (SpoilsWhatGoesToSinks, "test_what_goes_to_sinks_is_what_a_result_would_hold"),
     ],
 )
 def test_the_suite_catches_a_fault(fault, test):
@@ -135,10 +185,31 @@ def test_the_suite_catches_a_fault(fault, test):
         getattr(SweepConformance(), test)(fault())
 
 
-@given(jobs((4, 16), 200))
+class SingleCells(SweepConformance):
+    effort = 0.001
+
+
+def test_a_property_has_an_example_besides_the_smallest():
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        SingleCells().test_equals_the_reference(LeavesTheGapAtTheCorner())
+
+
+any_job = st.one_of(jobs((4, 16), 200), pruned_jobs((4, 16), 200), with_excluded_pairs(jobs((4, 16), 200)))
+
+
+@given(any_job)
 def test_the_source_of_a_job_builds_the_same_job(job):
     again = eval(job_source(job))
     assert job_source(again) == job_source(job)
+    assert again.of_matrix == job.of_matrix
+    assert (again.pruning is None) == (job.pruning is None)
+    if job.pruning is not None:
+        assert (again.pruning.bound, again.pruning.rises) == (job.pruning.bound, job.pruning.rises)
+        for ours, theirs in zip(
+            (again.pruning.query, again.pruning.target), (job.pruning.query, job.pruning.target), strict=True
+        ):
+            assert ours.slope == theirs.slope
+            assert all(map(np.array_equal, ours.arrays, theirs.arrays))
     assert [len(again.query), len(again.target)] == [len(job.query), len(job.target)]
     for result in ReferenceBackend().sweep([again]):
         assert_same_result(job, result, ReferenceBackend().sweep([job])[0])
