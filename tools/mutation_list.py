@@ -713,6 +713,44 @@ _STORE = (
         ("tests/store/test_write_behind.py::test_there_is_no_path_through_tiles_that_cannot_be_written",),
     ),
     Fault(
+        "tiles lost after one that could not be written",
+        "longalign/store/write_behind.py",
+        "            with self._noting_errors():\n                self._store.put_tile",
+        "            if self._error is None:\n                self._store.put_tile",
+        ("tests/store/test_write_behind.py::test_tiles_after_one_that_cannot_be_written_are_written",),
+    ),
+    Fault(
+        "tiles that are held back have no limit of memory",
+        "longalign/store/write_behind.py",
+        "                self._held_bytes.change([record.rows, record.cols])\n                self._held[",
+        "                self._held[",
+        ("tests/store/test_write_behind.py::test_held_tiles_take_no_more_memory_than_was_planned",),
+    ),
+    Fault(
+        "tiles left out are not listed after a damaged tile",
+        "longalign/run/three_phases.py",
+        "    end = _swept(side, sides, recorder)\n    left_out = side.lattice.left_out\n",
+        "    left_out = side.lattice.left_out\n    before = {*left_out.tiles}\n"
+        "    end = _swept(side, sides, recorder)\n    left_out.listed = frozenset(before)\n",
+        (
+            "tests/phases/test_pruned.py::test_what_was_left_out_is_listed_although_phase_1_met_a_damaged_tile",
+        ),
+    ),
+    Fault(
+        "U unknown to a matrix of nucleotides",
+        "longalign/model/alphabet.py",
+        "    if is_nucleotides(letters):\n        for one, other",
+        "    if False:\n        for one, other",
+        ("tests/test_api.py::test_rna_is_aligned_like_dna",),
+    ),
+    Fault(
+        "a resumed run of many pairs names a record twice",
+        "longalign/cli/many.py",
+        "query=split_spec(asked.query)[0]",
+        "query=asked.query",
+        ("tests/cli/test_many.py::test_a_run_over_a_named_record_is_resumed",),
+    ),
+    Fault(
         "a flush that does not wait for results",
         "longalign/store/write_behind.py",
         "            wait([self._last_result])",

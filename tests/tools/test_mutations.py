@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -27,8 +28,11 @@ def test_a_fault_changes_one_place_and_its_tests_exist(fault):
             assert any(re.search(rf"(def|class) {name}\b", suite.read_text()) for suite in SUITES), name
 
 
-def test_names_are_unique():
-    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+def test_names_are_unique_and_those_of_the_report():
+    names = {fault.name for fault in FAULTS}
+    assert len(names) == len(FAULTS)
+    report = json.loads((ROOT / "experiments/results/mutations.json").read_text())
+    assert {fault["name"] for fault in report["faults"]} == names
 
 
 @pytest.mark.parametrize("before", ["no such text", "from"])
