@@ -49,3 +49,8 @@ class InternalError(LongalignError):
     """An invariant is broken, such as an alignment that does not re-score to its score: never output."""
 
     exit_code = 3
+
+
+def reason_of(error: OSError) -> str:
+    """What the system says about a failed call, as the end of a message: "no such file or directory"."""
+    return (error.strerror or str(error)).lower()

@@ -30,7 +30,7 @@ def scoring_of(options: Namespace) -> Scoring:
         raise UsageError(
             "--matrix excludes --match and --mismatch: the matrix has the scores of all letter pairs"
         )
-    if not (given.keys() >= {*COST_FIELDS} or given.keys() >= {*FIRST_FIELDS}):
+    if not _has_gap_costs(given):
         raise UsageError(
             "--matrix needs --gap-open and --gap-extend as well (or --gap-first and --gap-next), on the "
             "scale of the matrix (for example 10 and 1 for BLOSUM62)"
@@ -47,11 +47,10 @@ def complete_scoring(options: Namespace) -> Scoring | None:
     given = _given(options)
     if not given and options.matrix is None:
         return None
-    has_costs = given.keys() >= {*COST_FIELDS} or given.keys() >= {*FIRST_FIELDS}
     if (
         options.matrix is None
         and "preset" not in given
-        and not (given.keys() >= {*PAIR_FIELDS} and has_costs)
+        and not (given.keys() >= {*PAIR_FIELDS} and _has_gap_costs(given))
     ):
         rules = ", ".join(f"--{name}" for name in RULES if name in given)
         alone = f"{rules} without a scoring: " if given.keys() <= RULES.keys() else ""
@@ -65,6 +64,11 @@ def complete_scoring(options: Namespace) -> Scoring | None:
 def _given(options: Namespace) -> dict[str, Any]:
     values = {name: getattr(options, name) for name in _FIELDS}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _has_gap_costs(given: dict[str, Any]) -> bool:
+    """Whether both gap costs of a convention are given."""
+    return given.keys() >= {*COST_FIELDS} or given.keys() >= {*FIRST_FIELDS}
 
 
 def _scoring(given: dict[str, Any]) -> Scoring:

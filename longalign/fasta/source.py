@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from longalign.errors import InputError
+from longalign.errors import InputError, reason_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -69,7 +69,7 @@ def open_chunks(path: str) -> Iterator[Iterator[bytes]]:
         else:
             yield _decompressed(sys.stdin.buffer)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower()) from error
+        raise InputError(reason_of(error)) from error
 
 
 def _decompressed(stream: BinaryIO) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longalign.errors import InputError
+from longalign.errors import InputError, reason_of
 from longalign.fasta.selection import Choice, Record, choose
 from longalign.fasta.source import first_bytes
 
@@ -62,7 +62,7 @@ def _opened(path: str) -> Iterator[TwoBitIterator]:
                 raise InputError("two records of the 2bit file have the same name")
             yield records
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower()) from error
+        raise InputError(reason_of(error)) from error
     except EOFError as error:
         raise InputError(f"truncated or damaged 2bit file: {error}") from error
     except (KeyError, RuntimeError, ValueError) as error:

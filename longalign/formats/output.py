@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal, TextIO
 
-from longalign.errors import InputError
+from longalign.errors import InputError, reason_of
 
 STDOUT = "-"
 
@@ -187,4 +187,4 @@ def _open_text(path: Path, mode: Literal["w", "x"]) -> TextIO:
 
 
 def _cannot_write(path: str | os.PathLike[str], error: OSError) -> InputError:
-    return InputError(f"{os.fspath(path)}: cannot be written: {(error.strerror or str(error)).lower()}")
+    return InputError(f"{os.fspath(path)}: cannot be written: {reason_of(error)}")

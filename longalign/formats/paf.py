@@ -44,7 +44,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from longalign.errors import InputError
+from longalign.errors import InputError, reason_of
 from longalign.fasta import STDIN
 from longalign.fasta.source import GZIP_MAGIC, shown_name
 from longalign.model.alignment import Alignment, parse_cigar
@@ -275,7 +275,7 @@ def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{source}: damaged gzip: {str(error).lower()}") from error
     except OSError as error:
-        raise InputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"{source}: {reason_of(error)}") from error
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from longalign.errors import InputError
+from longalign.errors import InputError, reason_of
 from longalign.system.rationals import Number, parse_number
 from longalign.system.sizes import format_size
 
@@ -38,7 +38,7 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"{path}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not a matrix: byte {error.start + 1} is not ASCII") from error
 
