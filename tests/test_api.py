@@ -414,3 +414,16 @@ def test_stores_of_other_pairs_and_other_directories_are_refused(tmp_path):
         list(longalign.align_many([(QUERY, TARGET)], backend="cpu", store=""))
     with pytest.raises(longalign.UsageError, match="prune must be one of"):
         list(longalign.align_many([(QUERY, TARGET)], backend="cpu", prune="never"))
+
+
+def test_the_name_of_a_file_instead_of_letters_points_to_the_function_that_reads_files():
+    with pytest.raises(longalign.InputError, match="read_sequence reads files"):
+        longalign.align("genomes/a.fa", "ACGT", backend="cpu")
+    with pytest.raises(longalign.InputError) as refused:
+        longalign.align("ACGT!", "ACGT", backend="cpu")
+    assert "read_sequence" not in str(refused.value)
+
+
+def test_text_is_no_list_of_devices():
+    with pytest.raises(longalign.UsageError, match="devices must be a list of whole numbers, not '01'"):
+        longalign.align("ACGT", "ACGT", devices="01")

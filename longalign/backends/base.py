@@ -408,7 +408,8 @@ class Backend(Protocol):
     def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
         """Whether a rectangle is small enough to be traced with this `TraceJob.detour`. A single cell is.
 
-        Tracing needs memory for each cell that is computed: from four bits on a GPU to 13 bytes without one.
+        Tracing needs memory for each cell that is computed: four bits or more on a GPU, a byte on a CPU, and
+        13 bytes where pairs are excluded.
         """
         ...
 

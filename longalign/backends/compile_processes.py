@@ -74,17 +74,20 @@ def compiled_in_processes(
         if not is_left.is_set():
             with suppress(OSError):  # the system refuses another process
                 processes.append(_start(backend.name, niceness))
+                if is_left.is_set():  # meanwhile: nobody else ends this process
+                    processes[-1].kill()
                 return processes[-1]
         return ended
 
     def compile_one(name: str) -> Outcome:
         process = idle.get()
         try:
-            error = _ask(process, name)
+            return name, _ask(process, name)
         except EOFError:
-            process, error = replacement(process), "the process that compiled it has ended"
-        idle.put(process)
-        return name, error
+            process = replacement(process)
+            return name, "the process that compiled it has ended"
+        finally:
+            idle.put(process)
 
     try:
         with suppress(OSError):  # the system refuses another process: continue with fewer

@@ -173,7 +173,7 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
         "--min-score",
         type=option_types.exact_number,
         metavar="SCORE",
-        help="leave out alignments with a lower score, also of a single one, in any mode",
+        help="leave out alignments with a lower score; without --top and in any mode, too",
     )
 
 
@@ -462,7 +462,7 @@ def _add_output(
             action="store_true",
             help="also print statistics of the alignment on stderr: identities, mismatches and gaps by kind, "
             "coverage, and for a local alignment the bit score and the E-value, as far as these are known; "
-            "the JSON summary always has them; with --progress json as one line of JSON an alignment",
+            "with --progress json, one line of JSON for each alignment; the JSON summary always has them",
         )
     group.add_argument(
         "--json",

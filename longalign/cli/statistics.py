@@ -16,9 +16,9 @@ from longalign.system.rationals import spell
 def print_statistics(alignments: Sequence[Alignment], as_json: bool, pair: str = "") -> None:
     """Print the statistics of the alignments of a pair on stderr, the best one first.
 
-    These are a few lines for each, under a title if there are several or if the `pair` is named. `as_json`,
-    they are one object: "event", "query", "target", "strand", "rank" (1 is the best), and what a summary has
-    for a next best alignment.
+    Each gets a few lines, under a title if there are several or if the `pair` is named. With `as_json`, each
+    is one line, an object of "event", "query", "target", "strand", "rank" (1 is the best), and what a summary
+    has for a next best alignment.
     """
     for rank, alignment in enumerate(alignments, 1):
         if as_json:

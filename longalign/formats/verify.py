@@ -27,7 +27,7 @@ from longalign.fasta import read_sequence
 from longalign.fasta.index import has_fresh_index
 from longalign.fasta.reader import RecordFile
 from longalign.fasta.source import STDIN, shown_name
-from longalign.fasta.specs import Sequences, can_read_again, sequence_of, split_spec
+from longalign.fasta.specs import can_read_again, sequence_of, split_spec
 from longalign.formats.paf import (
     NO_MAPPING_QUALITY,
     Meaning,
@@ -154,8 +154,9 @@ class _Records:
 
     def check(self) -> None:
         """Raise InputError if the file cannot be read, unless it is stdin."""
-        if split_spec(self._spec)[0] != STDIN:
-            Sequences(self._spec)
+        path, selector = split_spec(self._spec)
+        if path != STDIN:
+            RecordFile(path, [] if selector is None else [selector])
 
     def _find(self, name: str, alphabet: Alphabet) -> Sequence:
         """The record called `name`, or the one sequence."""

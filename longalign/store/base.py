@@ -140,7 +140,7 @@ class Store(Protocol):
     def drop_tile(self, row: int, col: int) -> None: ...
 
     def put_left_out(self, places: Iterable[Place]) -> None:
-        """Replace the list of tiles that a pruned run has left out."""
+        """Replace the list of tiles that a pruned run has left out. The write may happen later."""
         ...
 
     def get_left_out(self) -> set[Place]:

@@ -42,7 +42,7 @@ class WriteBehind:
         self._error: BaseException | None = None
         self._is_holding = False
         self._held: dict[Place, tuple[Tile, TileRecord]] = {}
-        self._held_bytes = KeptBytes(most_held, "or sweep the whole matrix (--prune off)")
+        self._most_held, self._held_bytes = most_held, KeptBytes(None, "")
         self._last_result: Future[None] | None = None  # the thread writes in order
 
     def __enter__(self) -> WriteBehind:
@@ -51,9 +51,11 @@ class WriteBehind:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            self._announce_wait()
-        self._thread.shutdown()
+        try:
+            if error is not None:
+                self._announce_wait()
+        finally:
+            self._thread.shutdown()
         if error is None:
             self.flush()
 
@@ -70,11 +72,13 @@ class WriteBehind:
         If the block raises, the held tiles are lost. From then on, this store takes no more tiles: a sweep
         that still runs loses its result, too. No caller goes on with the store after such an error.
         """
-        self._is_holding = True
+        advice = "or sweep the whole matrix in a new store (--prune off)"
+        self._is_holding, self._held_bytes = True, KeptBytes(self._most_held, advice)
         try:
             yield
         except BaseException:
-            self._held = {}
+            with self._changed:
+                self._held = {}
             raise
         with self._changed:
             held, self._held, self._is_holding = self._held, {}, False

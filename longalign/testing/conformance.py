@@ -94,8 +94,8 @@ class Conformance(ABC, Generic[Job]):
     def for_all(self, strategy: st.SearchStrategy[T], check: Callable[[T], None], share: float = 1.0) -> None:
         """Run `check` on values that `strategy` draws, with `share` of the profile's number of examples.
 
-        There is one more: the first is the smallest, such as a single cell, which few faults concern. The
-        test is built here, not by a decorator, because the strategy depends on the subclass.
+        One example is added, because the first is the smallest, such as a single cell, in which few faults
+        show. The test is built here, not by a decorator, because the strategy depends on the subclass.
         """
         examples = 1 + max(1, round(settings().max_examples * self.effort * share))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -213,6 +214,14 @@ for line in sys.stdin:
         outcomes = dict(future.result() for future in futures)
     assert outcomes.pop("fatal") == "the process that compiled it has ended"
     assert outcomes == {"one": None, "two": None, "three": None}
+
+
+def test_a_process_that_answers_nonsense_keeps_no_kernel_waiting(monkeypatch):
+    monkeypatch.setattr(
+        compile_processes, "_PROGRAM", "import sys\nfor _ in sys.stdin: print('?', flush=True)"
+    )
+    with compiled_in_processes(OneKernel(), ["one", "two"], most=1) as futures:
+        assert [type(future.exception(60)) for future in futures] == [json.JSONDecodeError] * 2
 
 
 def test_a_cache_that_cannot_be_written_is_said_before_anything_is_compiled(folder):

@@ -255,7 +255,7 @@ def test_a_plan_says_how_letters_are_scored(run):
         ((*BLOSUM, "--match", "2"), 2, "--matrix excludes --match and --mismatch"),
         (("--matrix", "BLOSUM63", *COSTS), 1, "BLOSUM63: there is no such file, and no such matrix"),
         ((), 1, "record 'P69905': letter 3 (counting from 1) is 'L', not one of ACGTURYSWKMBDHVN"),
-        (("--matrix", "HOXD70", *COSTS), 1, "is 'M', not one of ACGT in either case, the letters of HOXD70"),
+        (("--matrix", "HOXD70", *COSTS), 1, "is 'M', not one of ACGTU in either case, the letters of HOXD70"),
     ],
 )
 @pytest.mark.parametrize("command", ["align", "score"])

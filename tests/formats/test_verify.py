@@ -722,5 +722,5 @@ def test_files_that_do_not_exist_are_noticed_although_there_is_no_line(tmp_path:
         (tmp_path / name).write_text(">a\nACGT\n")
     with pytest.raises(InputError, match=missing):
         verify_paf(*(str(tmp_path / name) for name in ("x.paf", "q.fa", "t.fa")))
-    (tmp_path / missing).write_text(">a\nACGT\n")
+    (tmp_path / missing).write_text(">a\nACGT\n>b\nAC\n>b\nGT\n")  # of which a line may name the first
     assert verify_paf(*(str(tmp_path / name) for name in ("x.paf", "q.fa", "t.fa"))).ok

@@ -275,7 +275,9 @@ def test_held_tiles_take_no_more_memory_than_was_planned():
                 behind.put_tile(tile, record(tile))
             behind.drop_tile(TILES[0].row, TILES[0].col)
             behind.put_tile(TILES[2], record(TILES[2]))
-            with pytest.raises(MemoryTooSmall, match=r"give more .*, or sweep the whole matrix"):
+            with pytest.raises(
+                MemoryTooSmall, match=r"give more .*, or sweep the whole matrix in a new store"
+            ):
                 behind.put_tile(TILES[0], record(TILES[0]))
         assert behind.stored_tiles() == PLACES - {(0, 0)}
 
@@ -309,6 +311,17 @@ def test_a_stopped_run_says_how_many_tiles_are_still_to_be_written():
     with pytest.raises(KeyboardInterrupt):
         stop(WriteBehind(store, 1, notice), noticed)
     assert noticed == ["3 tiles are still to be written; an interrupt would lose them"]
+    assert store.stored_tiles() == PLACES
+
+
+def test_a_notice_that_fails_does_not_keep_tiles_from_being_written():
+    def broken(event):
+        store.may_write.set()
+        raise BrokenPipeError
+
+    store = Slow()
+    with pytest.raises(BrokenPipeError):
+        stop(WriteBehind(store, 1, broken), [])
     assert store.stored_tiles() == PLACES
 
 

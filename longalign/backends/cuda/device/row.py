@@ -112,6 +112,7 @@ def make_inner_edge(config: KernelConfig) -> Any:
         for k in range(columns):
             if k > last_column:
                 break
+            # Only F is used, which depends on `here`, `f` and the cost. The other arguments are stand-ins.
             f = cell(here, here, f, here, f, extend_cost, here)[2]
             here = opened[k]
         return LaneEdge(select(final, here, right.open), select(final, f, right.gap))
