@@ -74,7 +74,8 @@ def compiled_in_processes(
         if not is_left.is_set():
             with suppress(OSError):  # the system refuses another process
                 processes.append(_start(backend.name, niceness))
-                if is_left.is_set():  # meanwhile: nobody else ends this process
+                # If the block was left while this process started, it was not among those that were ended.
+                if is_left.is_set():
                     processes[-1].kill()
                 return processes[-1]
         return ended

@@ -161,7 +161,7 @@ def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emi
 
 
 def _phase_1_seconds(side: Side, resources: Resources) -> float:
-    """The seconds that the tiles which the store lacks would take on all devices together, with all cells."""
+    """Seconds of phase 1 on all devices together, if all cells of the missing tiles were computed."""
     problem, missing = side.lattice.problem, side.missing_cells
     if missing == 0:
         return 0.0

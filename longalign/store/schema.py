@@ -3,8 +3,8 @@
 A file must belong to the run, and a tile's file to that tile. It must have the length that HDF5 recorded, so
 nothing was appended. A dataset must be reached through hard links only, so it lies in the same file. Its
 type, shape, blocks, filters and checksums must be those that this program writes, and its values must be in
-range. Of a tile that is read in parts, the values are checked by whoever uses them. Shapes are checked, and
-thereby bounded, before any memory is allocated.
+range. Where only a part of a tile is read, the code that uses the part checks the range of its values. Shapes
+are checked, and thereby bounded, before any memory is allocated.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ class PackedStarts:
     states: Any
 
     def at(self, index: int, cell: int, *, gap: bool) -> tuple[int, int, int]:
-        """The start of H, or of the gap state, at a cell from 1 on of a line: row, column, number of a state.
+        """Where H, or the gap state, of a cell starts: row, column and the number of a state.
 
-        The caller checks them: they may be anything that the file holds.
+        Cells of a line count from 1. The numbers are those of the file, so the caller must check them.
         """
         line = int(np.searchsorted(self.index[:], index))
         anchor = (cell - 1) // ANCHOR_STRIDE

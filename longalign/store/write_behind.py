@@ -114,6 +114,7 @@ class WriteBehind:
             self._forget((tile.row, tile.col))
 
     def _write_result(self, write: Callable[[], None]) -> None:
+        """Write a result, unless an earlier write has failed."""
         if self._error is None:
             with self._noting_errors():
                 write()
@@ -223,7 +224,7 @@ class WriteBehind:
         try:
             self.flush()  # the caller wants to know whether it is written
         except NotWritten as error:
-            # `found` was not refused: something before it is missing, without which a run cannot go on.
+            # NotWritten would mean that `found` was refused. But an earlier write failed: the run must end.
             raise StoreError(str(error)) from error.__cause__
         self._store.put_next_best(found)
 
