@@ -27,6 +27,7 @@ from runs import (
 )
 
 from longalign.backends.cpu import CpuBackend
+from longalign.errors import MemoryTooSmall
 from longalign.model.boundary import BestCell, Boundary
 from longalign.model.mode import MODES
 from longalign.model.pruning import KnownBound, Pruning, SideGains
@@ -238,6 +239,20 @@ def test_tiles_below_guesses_are_not_stored_before_these_are_checked(monkeypatch
     assert [*(tmp_path / "tiles").iterdir()] == []
     outcome = run(pair, SMALL, CPU, store=tmp_path)
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth
+    assert found_path(outcome) == walked(pair, truth.i, truth.j)
+
+
+def test_tiles_below_guesses_take_only_the_memory_that_is_there(monkeypatch, tmp_path):
+    pair = related()
+    truth = pair.truth()
+    guess_from(monkeypatch, best_path_of(pair, truth), int(truth.score), 20)
+    with (
+        mock.patch.object(pipeline, "most_kept_bytes", return_value=100),
+        pytest.raises(MemoryTooSmall, match=r"give more \(--mem\), or sweep the whole matrix in a new store"),
+    ):
+        run(pair, SMALL, CPU, store=tmp_path)
+    assert [*(tmp_path / "tiles").iterdir()] == []
+    outcome = run(pair, SMALL, CPU, store=tmp_path)
     assert found_path(outcome) == walked(pair, truth.i, truth.j)
 
 

@@ -22,6 +22,7 @@ from longalign.model.geometry import plan_grid
 from longalign.model.pruning import Pruning, SideGains
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
+from longalign.run.grid_bytes import kept_bytes
 from longalign.run.planner import plan, speed_model_of
 from longalign.run.request import Request, Resources
 from longalign.testing.inputs import (
@@ -533,6 +534,14 @@ def test_tiles_of_a_gpu_are_of_equal_size(tmp_path, length, stored, tiles):
     assert grid.shape == tiles
     sizes = [stop - start for start, stop in pairwise(grid.tile_rows)]
     assert max(sizes) - min(sizes) < 1000
+
+
+@pytest.mark.parametrize("command", ["score", "align"])
+def test_boundaries_grow_in_proportion_to_the_lengths(command):
+    for length in (134_000_000, 250_000_000):
+        request = Request(length, length, command)
+        grid = plan(request, Resources([Gpu()], 400 << 30))
+        assert kept_bytes(grid, request) < 300 * 2 * length
 
 
 # --- tiles for several GPUs --------------------------------------------------------------------------

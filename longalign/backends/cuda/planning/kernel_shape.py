@@ -77,9 +77,13 @@ LETTER_SCORING_IN_WORDS: dict[LetterScoring, str] = {
 #: The compute capability of Hopper, whose instructions packed arithmetic needs.
 PACKED_CAPABILITY = (9, 0)
 
-#: The most cells of a tile, about half a minute of work at 4 TCUPS. A launch and its transfers take little
-#: time in comparison, and the loss of a tile costs little.
+#: Cells of a tile, about half a minute of work at 4 TCUPS. A launch and its transfers take little time in
+#: comparison, and the loss of a tile costs little.
 TILE_CELLS = 1 << 47
+
+#: Longer sequences are cut into about this many tiles, which are larger. The edges of all tiles then take
+#: memory in proportion to the lengths, and a tile is less than 1 % of the run.
+MOST_TILES = 128
 
 #: From this many cells on, about 20 seconds of work, two tiles are swept at a time. If boundaries are stored,
 #: a stop then loses less. The sweep of 1.2e14 cells took as long as one tile, that of 4.7e14 cells 4 % less,
@@ -332,7 +336,8 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
     """
     letters = max(2, free_bytes // (2 * _BYTES_A_LETTER))
     width = _even_part(cols, letters // 2)
-    height = min(rows, max(1, min(letters - width, TILE_CELLS // width)))
+    cells = max(TILE_CELLS, rows * cols // MOST_TILES)
+    height = min(rows, max(1, min(letters - width, cells // width)))
     return shared_tile_shape(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
 
 
