@@ -14,13 +14,11 @@ columns from the end must lower it. Start and end are those in the direction of 
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, islice
 
 from longalign.errors import InputError
 from longalign.fasta import read_sequence
@@ -28,6 +26,7 @@ from longalign.fasta.index import has_fresh_index
 from longalign.fasta.reader import RecordFile
 from longalign.fasta.source import STDIN, shown_name
 from longalign.fasta.specs import can_read_again, sequence_of, split_spec
+from longalign.formats.columns import Beginnings, CigarRuns, Contradiction, complement_of, walk
 from longalign.formats.paf import (
     NO_MAPPING_QUALITY,
     Meaning,
@@ -40,22 +39,13 @@ from longalign.model.alphabet import DNA, Alphabet
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
-# A letter that equals no letter becomes the first byte in the query, the second in the target.
-_IN_QUERY, _IN_TARGET = b"\0", b"\1"
-_COMPLEMENT = bytes.maketrans(b"ACGTRYSWKMBDHVN", b"TGCAYRSWMKVHDBN")
-_COMPLEMENT_WITH_U = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
-
 #: The number of records of a file that are cached, since lines may come in any order.
 _KEPT_RECORDS = 4
-
-#: The number of letter pairs whose scores are accumulated at a time, where each pair has its own score.
-_BLOCK = 1 << 14
 
 #: The tags whose claims are checked.
 _CHECKED_TAGS = frozenset(("tp", "AS", "NM", "cg", "tg"))
 
 _RUN = re.compile(r"(\d+)([MID=X])")
-CigarRuns = list[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +64,8 @@ class Verification:
     """The result of verifying a PAF file.
 
     `alignments` and `columns` count what was walked. `scores` counts the alignments whose score was
-    checked: those with a scoring in their tg tag, or all if a scoring was given. `unchecked` are tags whose
-    claims are not checked.
+    checked: those with a scoring in their tg tag, or all if a scoring was given. `unchecked` are the tags
+    whose claims are not checked, AS among them if a line's scoring is not known.
     """
 
     paf: str
@@ -127,7 +117,7 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
         result.scores += by is not None and "AS" in record.tags
-        result.unchecked |= record.tags.keys() - _CHECKED_TAGS
+        result.unchecked |= record.tags.keys() - (_CHECKED_TAGS if by is not None else _CHECKED_TAGS - {"AS"})
         problems = _problems(record, runs, *pair, by, meaning)
         result.problems += [FalseClaim(record.line, text) for text in problems]
     if result.alignments == 0:  # then no line has asked for a record
@@ -196,8 +186,12 @@ def _problems(
     if misplaced:
         yield from misplaced
         return
-    tally = _walk(record, runs, *sides, scoring)
-    yield from tally.contradictions
+    letters, target_letters = (side.letters() for side in sides)
+    if record.strand == "-":
+        letters = complement_of(letters, scoring)
+    tally = walk(runs, letters, target_letters, scoring)
+    if tally.contradiction is not None:
+        yield _contradiction(tally.contradiction, *sides, letters, target_letters)
     yield from _differs("column 10 (matches)", record.matches, tally.matches)
     yield from _differs("column 11 (block length)", record.block_length, tally.columns)
     if "NM" in record.tags:
@@ -209,7 +203,17 @@ def _problems(
             yield from _wrong_mode(meaning, sides, tally.beginnings)
 
 
-def _wrong_score(record: PafRecord, beginnings: _Beginnings) -> Iterator[str]:
+def _contradiction(found: Contradiction, query: _Side, target: _Side, a: bytes, b: bytes) -> str:
+    """A contradiction in words. `a` and `b` are the letters along which the alignment was walked."""
+    op, i, j = found
+    row = query.end - 1 - i if query.is_reversed else query.start + i
+    return (
+        f"cg has {op!r} at query {row} and target {target.start + j}, "
+        f"where the letters {'agree' if op == 'X' else 'differ'} ({chr(a[i])} and {chr(b[j])})"
+    )
+
+
+def _wrong_score(record: PafRecord, beginnings: Beginnings) -> Iterator[str]:
     """Whether the tag AS is what longalign writes for this score."""
     scoring = beginnings.scoring
     true = format_score(scoring, scoring.unscaled(beginnings.last)).split(":")[2]
@@ -228,7 +232,7 @@ def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
     yield from _differs("type of tag AS", record.kinds.get("AS", kind), kind)
 
 
-def _wrong_mode(meaning: Meaning, sides: tuple[_Side, _Side], scores: _Beginnings) -> Iterator[str]:
+def _wrong_mode(meaning: Meaning, sides: tuple[_Side, _Side], scores: Beginnings) -> Iterator[str]:
     """Why an alignment is not one of the mode that it claims."""
     mode = meaning.mode
     claim = f"tag tg: claims {'an' if mode[0] in 'aeiou' else 'a'} {mode} alignment"
@@ -258,7 +262,7 @@ def _wrong_extent(meaning: Meaning, query: _Side, target: _Side) -> Iterator[str
         yield "it ends inside the letters given of both records"
 
 
-def _wrong_ends(meaning: Meaning, scores: _Beginnings) -> Iterator[str]:
+def _wrong_ends(meaning: Meaning, scores: Beginnings) -> Iterator[str]:
     """Why an alignment that may begin or end anywhere would not do so where it does."""
     starts_anywhere = meaning.mode.starts_anywhere
     is_best_end = meaning.mode.ends_anywhere and not meaning.end_given
@@ -336,144 +340,6 @@ class _Side:
         """The aligned letters, upper case, forward."""
         offset = self.sequence.offset
         return self.sequence.letters[self.start - offset : self.end - offset].tobytes()
-
-
-@dataclass(slots=True)
-class _Beginnings:
-    """The scores of all beginnings of an alignment, as far as it was walked.
-
-    `last` is that of the whole; `lowest` is the lowest of all; `highest` is the highest of those that are
-    shorter than the whole. All are scaled (`Scoring.scale`). The empty beginning scores 0.
-    """
-
-    scoring: Scoring
-    last: int = 0
-    lowest: int = 0
-    highest: int = 0
-    _pairs: dict[tuple[int, int], int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        alphabet, table = self.scoring.alphabet, self.scoring.table
-        self._pairs = {}
-        if table is not None:
-            self._pairs = {
-                (a, b): table.scores[alphabet.query_codes[a]][alphabet.target_codes[b]]
-                for a in alphabet.letters.encode()
-                for b in alphabet.letters.encode()
-            }
-
-    def add_gap(self, columns: int, *, is_new: bool) -> None:
-        self._add_columns(-self.scoring.gap_extend, columns, -self.scoring.gap_open * is_new)
-
-    @property
-    def has_table(self) -> bool:
-        """Whether each pair of letters has a score of its own."""
-        return bool(self._pairs)
-
-    def add_pairs(self, query: bytes, target: bytes, same: int) -> None:
-        """Count letter pairs, and those among them that are the same letter twice.
-
-        Without a table, bytes are equal where letters are.
-        """
-        if self._pairs:
-            self._add_each(map(self._pairs.__getitem__, zip(query, target, strict=True)))
-        elif same in (0, len(query)):
-            self._add_columns(self.scoring.match if same else self.scoring.mismatch, len(query))
-        else:
-            values = self.scoring.mismatch, self.scoring.match
-            self._add_each(values[a == b] for a, b in zip(query, target, strict=True))
-
-    def _add_columns(self, score: int, columns: int, before: int = 0) -> None:
-        """Add columns that score as much each, and `before`, which is not positive, before them."""
-        last = self.last + before + score * columns
-        self.highest = max(self.highest, self.last, last - score)  # the scores rise or fall all the way
-        self.lowest = min(self.lowest, last)
-        self.last = last
-
-    def _add_each(self, scores: Iterable[int]) -> None:
-        sums = accumulate(scores, initial=self.last)
-        while block := [*islice(sums, _BLOCK)]:
-            self.highest = max(self.highest, self.last, *block[:-1])
-            self.lowest = min(self.lowest, *block)
-            self.last = block[-1]
-
-
-def _unequal(scoring: Scoring | None) -> tuple[bytes, bytes]:
-    """Tables for `bytes.translate`, for query and target, after which equal bytes are equal letters."""
-    alphabet = DNA if scoring is None else scoring.alphabet
-    unequal = alphabet.ambiguous.encode()
-    u, t = b"UT".translate(alphabet.query_codes)
-    bases = (b"U", b"T") if u == t else (b"", b"")
-    query, target = (
-        bytes.maketrans(bases[0] + unequal, bases[1] + byte * len(unequal))
-        for byte in (_IN_QUERY, _IN_TARGET)
-    )
-    return query, target
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What the letters say about an alignment; `beginnings` are known if its scoring is."""
-
-    beginnings: _Beginnings | None
-    matches: int = 0
-    mismatches: int = 0
-    gap_letters: int = 0
-    contradictions: list[str] = field(default_factory=list)
-
-    @property
-    def columns(self) -> int:
-        return self.matches + self.mismatches + self.gap_letters
-
-
-def _complement(scoring: Scoring | None) -> bytes:
-    """A table for `bytes.translate`. A letter U that a matrix lacks is no base and has no complement."""
-    is_base = scoring is None or "U" not in scoring.alphabet.unknown
-    return _COMPLEMENT_WITH_U if is_base else _COMPLEMENT
-
-
-def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scoring: Scoring | None) -> _Tally:
-    """Count along the CIGAR; the first = or X that the letters contradict is described."""
-    a, b = query.letters(), target.letters()
-    beginnings = None if scoring is None else _Beginnings(scoring)
-    complement = _complement(scoring)
-    if record.strand == "-":
-        a = a[::-1].translate(complement)
-    letters = a, b
-    query_table, target_table = _unequal(scoring)
-    a, b = a.translate(query_table), b.translate(target_table)
-    scored = letters if beginnings is not None and beginnings.has_table else (a, b)
-    tally = _Tally(beginnings)
-    i = j = 0
-    previous = ""
-    for length, op in runs:
-        if op in "ID":
-            tally.gap_letters += length
-            if beginnings is not None:
-                beginnings.add_gap(length, is_new=op != previous)
-            i, j = (i + length, j) if op == "I" else (i, j + length)
-        else:
-            pair = a[i : i + length], b[j : j + length]
-            same = length if pair[0] == pair[1] else sum(map(operator.eq, *pair))
-            tally.matches += same
-            tally.mismatches += length - same
-            if beginnings is not None:
-                beginnings.add_pairs(scored[0][i : i + length], scored[1][j : j + length], same)
-            claimed = {"=": length, "X": 0, "M": same}[op]
-            if same != claimed and not tally.contradictions:
-                at = [x == y for x, y in zip(*pair, strict=True)].index(op == "X")
-                is_forward = record.strand == "+"
-                row = i + at if is_forward else len(a) - 1 - (i + at)
-                letter = query.letters()[row : row + 1]
-                shown = letter if is_forward else letter.translate(complement)
-                tally.contradictions.append(
-                    f"cg has {op!r} at query {query.start + row} and target {target.start + j + at}, "
-                    f"where the letters {'agree' if op == 'X' else 'differ'} "
-                    f"({shown.decode()} and {target.letters()[j + at : j + at + 1].decode()})"
-                )
-            i, j = i + length, j + length
-        previous = op
-    return tally
 
 
 def _differs(what: str, claimed: object, true: object) -> Iterator[str]:

@@ -221,6 +221,9 @@ def test_tags_that_are_not_checked_are_named(tmp_path: Path) -> None:
     result = verify(tmp_path, LINE + "\tdv:f:0.1\tcs:Z:anything")
     assert result.ok
     assert str(result).endswith("1 score checked; not checked: tags cs, dv")
+    result = verify(tmp_path, LINE[: LINE.index("\ttg:Z")])  # so nothing says what AS means
+    assert result.ok
+    assert str(result).endswith("0 scores checked; not checked: tags AS")
 
 
 @pytest.mark.parametrize(
