@@ -105,6 +105,9 @@ def test_a_store_of_both_strands(run) -> None:
     assert ", local, eager start states, minus strand" in out
     code, _, err = run("trace", "s", "--end", "200,300")
     assert (code, err) == (1, "longalign: s: holds a store for each strand: name one, s/plus or s/minus\n")
+    for strand, end in (("plus", "\n"), ("minus", "; rows count along the minus strand of the query\n")):
+        code, _, err = run("trace", f"s/{strand}", "--end", "251,1")
+        assert (code, err.endswith(f"rows are 1 to 250, columns 1 to 400{end}")) == (2, True)
     fields = line.split("\t")
     end = 250 - int(fields[2]), int(fields[8])
     code, out, _ = run(
