@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from longalign.fasta import read_sequence
+    from longalign.formats.paf import write_paf
+    from longalign.formats.verify import Verification, verify_paf
     from longalign.model.alignment import Alignment, Op
     from longalign.model.boundary import BestCell
     from longalign.model.scoring import Scoring
@@ -42,6 +44,7 @@ __all__ = [
     "StoreError",
     "SubstitutionMatrix",
     "UsageError",
+    "Verification",
     "__version__",
     "align",
     "align_many",
@@ -52,6 +55,8 @@ __all__ = [
     "score_many",
     "statistics",
     "trace",
+    "verify_paf",
+    "write_paf",
 ]
 
 #: The public names of each module. They are imported at first use: NumPy and the compiler take a while.
@@ -62,6 +67,8 @@ _NAMES_OF = {
         *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
     ),
     "fasta": ("read_sequence",),
+    "formats.paf": ("write_paf",),
+    "formats.verify": ("Verification", "verify_paf"),
     "model.alignment": ("Alignment", "Op"),
     "model.boundary": ("BestCell",),
     "model.scoring": ("Scoring",),

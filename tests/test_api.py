@@ -50,6 +50,19 @@ def test_a_file_is_read_with_read_sequence(tmp_path):
     assert longalign.align(query, QUERY, backend="cpu").query.name == "name"
 
 
+def test_an_alignment_is_written_as_paf_and_verified(tmp_path):
+    paf, *sequences = tmp_path / "x.paf", tmp_path / "q.fa", tmp_path / "t.fa"
+    for path, letters in zip(sequences, (QUERY, TARGET), strict=True):
+        path.write_text(f">{path.name}\n{letters}\n")
+    alignment = longalign.align(*map(longalign.read_sequence, sequences), backend="cpu", mode="global")
+    with paf.open("w") as file:
+        longalign.write_paf(alignment, file)
+    check = partial(longalign.verify_paf, *map(str, (paf, *sequences)))
+    assert check().ok
+    paf.write_text(paf.read_text().replace("AS:i:3", "AS:i:4"))
+    assert [str(problem) for problem in check().problems] == ["line 1: tag AS: claims 4, is 3"]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_score_is_where_align_ends(mode):
     best = longalign.score(QUERY, TARGET, mode=mode, backend="cpu")
