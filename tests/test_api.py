@@ -57,7 +57,7 @@ def test_an_alignment_is_written_as_paf_and_verified(tmp_path):
     alignment = longalign.align(*map(longalign.read_sequence, sequences), backend="cpu", mode="global")
     with paf.open("w") as file:
         longalign.write_paf(alignment, file)
-    check = partial(longalign.verify_paf, *map(str, (paf, *sequences)))
+    check = partial(longalign.verify_paf, paf, *sequences)
     assert check().ok
     paf.write_text(paf.read_text().replace("AS:i:3", "AS:i:4"))
     assert [str(problem) for problem in check().problems] == ["line 1: tag AS: claims 4, is 3"]

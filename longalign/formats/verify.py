@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from os import PathLike, fspath
 
 from longalign.errors import InputError
 from longalign.fasta import read_sequence
@@ -89,7 +90,12 @@ class Verification:
         return f"{self.paf}: OK: {found} checked{unchecked}"
 
 
-def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None) -> Verification:
+def verify_paf(
+    paf: str | PathLike[str],
+    query: str | PathLike[str],
+    target: str | PathLike[str],
+    scoring: Scoring | None = None,
+) -> Verification:
     """Check every line of a PAF file against the records that it names.
 
     `query` and `target` are specifications as `read_sequence` takes them; where one is just a FILE, the
@@ -102,6 +108,7 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
     line is not PAF or has no cg tag, or names a record that cannot be read.
     """
+    paf, query, target = fspath(paf), fspath(query), fspath(target)
     queries = _Records(query)
     targets = queries if target == query else _Records(target)
     result = Verification(shown_name(paf))
