@@ -9,10 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from longalign.cli.noted_options import checked_options
 from longalign.formats.output import STDOUT, open_output
+from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Tile
 from longalign.model.strand import STRANDS_OF
 from longalign.phases.lattice import StoreLattice
@@ -24,6 +25,8 @@ from longalign.store import DirectoryStore
 from longalign.store.base import NONE_FOUND, DamagedFile, Place
 from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
 from longalign.store.pair_stores import PairList, PairStores, pair_store
+
+T = TypeVar("T")
 
 SCHEMA = "longalign.store/2"
 PAIRS_SCHEMA = "longalign.pairs/1"
@@ -127,35 +130,36 @@ def _inspect_one(path: Path) -> dict[str, Any]:
     manifest, grid = store.manifest, store.manifest.grid
     damaged: list[str] = []
 
-    def sound(check: Callable[[], object]) -> bool:
+    def read(step: Callable[[], T], nothing: T) -> T:
+        """What a step reads, or `nothing` if a file is damaged, which is listed."""
         try:
-            return check() is not None
+            return step()
         except DamagedFile as damage:
             damaged.append(str(damage))
-            return False
+            return nothing
 
-    left_out_inside: list[int] = []
-
-    def check(tile: Tile) -> bool:
+    def left_out_in(tile: Tile) -> int:
         store.check_tile(tile)
-        left_out_inside.append(store.get_tile(tile).left_out)
-        return True
+        return store.get_tile(tile).left_out
 
+    read(store.sequences, None)
     present = [grid.tile(*place) for place in sorted(store.stored_tiles())]
-    done = [tile for tile in present if sound(partial(check, tile))]
+    read_tiles = {tile: read(partial(left_out_in, tile), None) for tile in present}
+    left_out_inside = {tile: cells for tile, cells in read_tiles.items() if cells is not None}
     damaged += map(str, store.get_findings()[1])
-    left_out = store.get_left_out() if sound(store.get_left_out) else set()
-    cells_left_out = sum(grid.tile(*place).cells for place in left_out) + sum(left_out_inside)
-    cells_done = sum(tile.cells for tile in done) - sum(left_out_inside)
+    left_out = read(store.get_left_out, set[Place]())
+    cells_left_out = sum(grid.tile(*place).cells for place in left_out) + sum(left_out_inside.values())
+    cells_done = sum(tile.cells for tile in left_out_inside) - sum(left_out_inside.values())
     is_enough = partial(manifest.scoring.reaches, least=manifest.min_score)
     below_min_score = False
     if manifest.min_score is not None and cells_done + cells_left_out == grid.cells:
         with suppress(DamagedFile):
             below_min_score = not is_enough(_end_value(store, left_out))
-    waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
+    nothing: tuple[list[Waypoint], bool] = ([], False)
+    waypoints, complete = read(store.get_path, nothing)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
-    pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
-    next_best = store.get_next_best() if sound(store.get_next_best) else NONE_FOUND
+    pieces_done = sum(read(partial(store.get_piece, k), None) is not None for k in range(groups or 0))
+    next_best = read(store.get_next_best, NONE_FOUND)
     return {
         "schema": SCHEMA,
         "path": str(path),
@@ -164,7 +168,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "letter_scores": manifest.scoring.letter_scores,
         "chunks": [len(grid.row_cuts) - 1, len(grid.col_cuts) - 1],
         "tiles": list(grid.shape),
-        "tiles_done": len(done),
+        "tiles_done": len(left_out_inside),
         "cells": grid.cells,
         "cells_done": cells_done,
         "tiles_left_out": len(left_out),
@@ -173,7 +177,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "waypoints": len(waypoints),
         "path_complete": complete,
         "pieces": groups,
-        "pieces_done": len(pieces),
+        "pieces_done": pieces_done,
         "next_best_complete": len(waypoints) == 1 or next_best.suffice(manifest.top, is_enough),
         "next_best": sum(is_enough(path.end.value) for path in next_best.paths),
         "damaged": damaged,

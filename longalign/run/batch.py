@@ -95,8 +95,8 @@ def run_batch(specs: Sequence[RunSpec], resources: Resources, emit: Emit = ignor
     with compiles_reported(recorder):
         with recorder.phase("score", sum(map(_cells, specs))):
             scored = _score(specs, backend, recorder.advance)
-        for pair in scored:
-            if advise(pair.spec, pair.end.value, recorder):
+        for spec, pair in zip(specs, scored, strict=True):
+            if advise(spec, pair.end.value, recorder):
                 break  # once is enough
         wanted = [k for k, pair in enumerate(scored) if pair.spec.command == "align"]
         found = _align([scored[k] for k in wanted], backend, recorder)

@@ -142,7 +142,7 @@ class Recorder:
         self._emit = emit
         self._cells, self._left_out, self._seconds = 0, 0, 0.0
         self._unfinished: str | None = None
-        self._told = False
+        self._told = isinstance(emit, Recorder)  # which tells
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, CompileStarted):

@@ -136,7 +136,7 @@ def resume(store_path: Path, resources: Resources, emit: Emit = ignore) -> Outco
         if holds_both_strands(store_path):
             spec = replace(spec, strand="both")
         stores = _accepted(spec, first, stack, emit)
-        query, target = first.sequences()
+        query, target = first.sequences()  # with the names in the store: a file's header may have changed
         spec = replace(spec, query=query, target=target)
         cluster = stack.enter_context(_connected(spec, resources))
         return _run_stored(spec, stores, resources, cluster, Recorder(emit))
@@ -171,7 +171,7 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
         store = MemoryStore(request.edges_only, most, slabs.rows_above(grid))
         lattice = lattice_of(side, problems, grid, store, known)
         sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
-    return with_next_best(run_phases(sides, resources, recorder), sides, resources, emit)
+    return with_next_best(run_phases(sides, resources, recorder), sides, resources, recorder)
 
 
 def _find_bound(
@@ -237,8 +237,8 @@ def _accepted(
     """The stores of all strands, each open and with sound copies of the sequences. `first` is open already.
 
     Raises OtherRun, naming the field, if one belongs to another run, and UsageError for the store of one
-    strand of a run over both if this run is over one. A run that was stopped before it had made its second
-    store makes it now, cut like the first, but without findings.
+    strand of a run over both if this run is over one. The second store is made here, cut like the first. If
+    the run was stopped before that, it is made without findings.
     """
     if first.manifest.of_both_strands and spec.strand != "both":
         what = "the store of one strand of a run over both"

@@ -53,7 +53,7 @@ TILE_NAME = re.compile(r"r(\d{5}|[1-9]\d{5,})c(\d{5}|[1-9]\d{5,})\.h5", re.ASCII
 
 #: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {
-    ".": re.compile("|".join(["", *map(re.escape, _WRITTEN)])),
+    ".": re.compile("|".join(["", *map(re.escape, (*_WRITTEN, LIST_NAME))])),
     "tiles": TILE_NAME,
     "pieces": re.compile(r"p\d{6,}\.h5"),
 }

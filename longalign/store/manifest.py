@@ -231,7 +231,7 @@ class Manifest:
         def parse(content: dict[str, Any]) -> Manifest:
             manifest = cls.from_json(content)
             if content["version"] < _LISTS_WIDE_VALUES and manifest.pruned_with is not None:
-                raise StoreError(f"{path}: version 3, of which pruned stores are not read")
+                raise StoreError(f"{path}: a pruned store of version 3, which this program does not read")
             return manifest
 
         try:

@@ -87,7 +87,12 @@ class MemoryStore:
         return self._tiles[tile.row, tile.col]
 
     def check_tile(self, tile: Tile) -> BestCell:
-        return self._tiles[tile.row, tile.col].best
+        """See `Store`. Lines that are shared with a store on disk are read from there."""
+        record = self._tiles[tile.row, tile.col]
+        for lines, length in (record.rows, tile.j1 - tile.j0), (record.cols, tile.i1 - tile.i0):
+            for index in lines.index:
+                lines.part(int(index), 0, length)
+        return record.best
 
     def drop_tile(self, row: int, col: int) -> None:
         with self._lock:

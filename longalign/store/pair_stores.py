@@ -24,7 +24,7 @@ from longalign.errors import InputError, StoreError
 from longalign.model.json_fields import Fields, shown
 from longalign.model.scoring import Scoring
 from longalign.store.files import final_name, no_check
-from longalign.store.layout import LIST_NAME, MANIFEST_NAME, is_store, naming_place
+from longalign.store.layout import LIST_NAME, MANIFEST_NAME, is_store, naming_place, remove_temporaries
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command
 from longalign.store.sealed_json import SealedJson
@@ -105,6 +105,7 @@ class PairStores:
             _refuse_foreign(folder)
             lock = Lock(folder)
         try:
+            remove_temporaries(folder)
             yield cls(folder, lock)
         finally:
             lock.release()

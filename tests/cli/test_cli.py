@@ -489,6 +489,9 @@ def test_inspect(run, refuse, pair):
     assert report["scoring"] == {"match": 1, "mismatch": -3, "gap_open": 3, "gap_extend": 2}
     assert report["gap_convention"] == "a gap of length k costs 3 + k*2"
     assert "damaged  s/tiles/r00000c00000.h5: damaged: " in run("inspect", "s")[1]
+    Path("s/sequences.h5").write_bytes(b"rubbish")
+    assert len(json.loads(run("inspect", "s", "--json")[1])["damaged"]) == 2
+    assert "damaged  s/sequences.h5: damaged: " in run("inspect", "s")[1]
 
 
 @pytest.mark.parametrize("strand", ["plus", "both"])

@@ -28,6 +28,7 @@ from longalign.events import Advanced, PairFinished, PairsStarted, PhaseFinished
 from longalign.fasta.specs import Sequences
 from longalign.formats.paf import read_paf
 from longalign.run import pipeline
+from longalign.store.files import temporary_name
 from longalign.store.pair_stores import PairList
 
 QUERIES = {
@@ -440,6 +441,14 @@ def test_a_batch_that_was_killed_goes_on(run):
     assert run("resume", "s", "-q", "--backend", "cpu") == (0, "", "")
     assert len(found("x.paf")) == 40
     assert run("verify", "x.paf", "q.fa", "t.fa")[0] == 0
+
+
+def test_what_a_killed_run_left_of_its_list_is_removed(run):
+    leftover = Path("s") / temporary_name("pairs.json")
+    leftover.parent.mkdir()
+    leftover.write_text("{")
+    run("score", *FILES, "-q", "--store", "s")
+    assert not leftover.exists()
 
 
 def test_a_score_becomes_an_alignment(run):

@@ -24,6 +24,16 @@ def test_a_cache_that_cannot_be_written_is_mentioned_once(tmp_path, monkeypatch)
     ]
 
 
+def test_a_recorder_inside_of_another_does_not_mention_it_again(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    events: list[Event] = []
+    outer = Recorder(events.append)
+    for _ in range(2):
+        Recorder(outer)(CompileStarted("cpu"))
+    assert sum(isinstance(event, Notice) for event in events) == 1
+
+
 def test_a_cache_that_can_be_written_is_not(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert compile_twice([]) == []

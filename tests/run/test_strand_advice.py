@@ -48,6 +48,20 @@ def test_small_pairs_that_run_together_are_noticed() -> None:
     assert [text.endswith("try --strand both") for text in found] == [True]  # once is enough
 
 
+def test_small_pairs_over_both_strands_are_not_told_to_try_these() -> None:
+    """The plus strand is better by a short match; pieces of the minus strand are in another order."""
+    target = TARGET[:1000]
+    pieces = [reverse_complement(target[start : start + 25]) for start in range(0, 1000, 40)]
+    query = "".join(piece + "".join(RNG.choices("ACGT", k=12)) for piece in pieces) + target[500:540]
+    pair = Pair(query, target).spec()
+    for strand, count in (("plus", 1), ("both", 0)):
+        events: list[object] = []
+        specs = [replace(pair, strand=strand)] * 2
+        outcomes = [*pipeline.run_all(specs, replace(using(CPU), store_budget=None), events.append)]
+        assert [outcome.spec.query.strand for outcome in outcomes] == ["plus"] * 2
+        assert sum(isinstance(event, Notice) for event in events) == count
+
+
 @pytest.mark.parametrize(
     "scoring",
     [Scoring(softmask=True), Scoring(preset="lastz", unknown="mismatch"), Scoring(ambiguous="average")],

@@ -656,6 +656,25 @@ def test_a_tile_is_stored_though_no_more_files_can_be_opened_to_look_at_it(tmp_p
         assert store.check_tile(tile) == record.best
 
 
+@pytest.mark.parametrize("name", ["rows/steps", "cols/gaps"])
+def test_damage_is_noticed_where_memory_shares_lines_with_a_file(tmp_path, name):
+    tile = GRID.tile(1, 0)
+    record, _ = tile_record(np.random.default_rng(0), tile)
+    memory = MemoryStore()
+    with new_store(tmp_path / "s") as store:
+        store.put_tile(tile, record)
+        memory.put_tile(tile, DirectoryStore.attach(store.path).get_tile(tile))
+        assert memory.check_tile(tile) == record.best
+        path = store.tile_path(1, 0)
+        with h5py.File(path) as file:
+            at = file[name].id.get_chunk_info(0).byte_offset
+        image = bytearray(path.read_bytes())
+        image[at] ^= 4
+        path.write_bytes(image)
+        with pytest.raises(DamagedTile, match=r"r00001c00000\.h5: damaged"):
+            memory.check_tile(tile)
+
+
 @pytest.mark.parametrize("writer", [True, False])
 def test_a_tile_is_read_without_hdf5_by_the_process_that_stored_it(tmp_path, monkeypatch, writer):
     tile = GRID.tile(1, 0)
@@ -959,7 +978,7 @@ def test_a_manifest_without_the_fields_that_were_added_is_read(tmp_path):
 def test_a_pruned_store_of_before_wide_values_were_listed_is_refused(tmp_path):
     new_store(tmp_path, pruned_with=BOUND).close()
     rewritten(tmp_path, version=3)
-    with pytest.raises(StoreError, match="version 3, of which pruned stores are not read"):
+    with pytest.raises(StoreError, match="a pruned store of version 3, which this program does not read"):
         DirectoryStore.open(tmp_path)
 
 
