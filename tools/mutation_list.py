@@ -309,14 +309,14 @@ _PRUNING = (
         "longalign/pruning/band_sweep.py",
         "first = max(0, int(cols[needed[0]]) - 1)",
         "first = int(cols[needed[0]])",
-        ("tests/pruning/test_band_sweep.py::test_a_long_gap_crosses_slabs",),
+        ("tests/pruning/test_band_sweep.py::test_a_long_gap_crosses_stages",),
     ),
     Fault(
         "band sweep: a slab has no columns for horizontal gaps",
         "longalign/pruning/band_sweep.py",
         "(cols[needed] + gap_letters).max()",
         "cols[needed].max()",
-        ("tests/pruning/test_band_sweep.py::test_a_long_gap_crosses_slabs",),
+        ("tests/pruning/test_band_sweep.py::test_a_long_gap_crosses_stages",),
     ),
     Fault(
         "cuda: two GPUs load the same machine code",

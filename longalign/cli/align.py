@@ -150,7 +150,7 @@ def check_outputs(
     summary: str | None,
     inputs: Collection[str],
     store: str | None,
-    output_format: str | None = None,
+    output_format: str | None,
 ) -> None:
     """Raise UsageError or InputError before the run for outputs that could not be written after it.
 

@@ -184,8 +184,7 @@ def _run(
         emit(Notice(inputs.words))
         emit(PairsStarted(len(inputs.pairs)))
         pairs = _Pairs(command, options, scoring, inputs, stores, emit, left_out)
-        note = pipeline.no_output_files
-        for outcome in pipeline.run_all(pairs.specs(), using, emit, note=note, refused=pairs.refuse):
+        for outcome in pipeline.run_all(pairs.specs(), using, emit, refused=pairs.refuse):
             write(outcome)
             pairs.finish(outcome)
     if not options.quiet and options.progress != "json":

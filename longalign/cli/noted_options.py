@@ -59,7 +59,7 @@ def _ends(fields: Fields, name: str) -> list[str]:
 
 _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(("query", "target", "output"), Fields.text),
-    **dict.fromkeys(("strict", "stats"), Fields.truth),
+    **dict.fromkeys(("strict", "stats"), Fields.truth),  # only older lists have "stats"
     "json": _or_none(Fields.text),
     "mode": _one_of(*get_args(ModeName)),
     "free": _or_none(_ends),

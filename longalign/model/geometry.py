@@ -206,7 +206,7 @@ def part_count(length: int, largest: int) -> int:
     return max(1, ceil(length / largest))
 
 
-def _equal_cuts(length: int, count: int, step: int = 1) -> tuple[int, ...]:
+def _equal_cuts(length: int, count: int, step: int) -> tuple[int, ...]:
     """The cuts between `count` nearly equal parts, rounded down to multiples of `step`."""
     return (*(length * k // count // step * step for k in range(count)), length)
 
@@ -227,7 +227,7 @@ def _cut_side(
     return chunk_cuts, tile_cuts
 
 
-def line_steps(length: int, chunks: int, wide_step: int = LINE_STEP) -> list[int]:
+def line_steps(length: int, chunks: int, wide_step: int) -> list[int]:
     """Steps whose multiples the lines between `chunks` chunks may lie at, best first; the last step is 1.
 
     For columns, `wide_step` is the width of strips: a strip can then end at each line.
@@ -235,7 +235,7 @@ def line_steps(length: int, chunks: int, wide_step: int = LINE_STEP) -> list[int
     return [*(step for step in (wide_step, LINE_STEP) if length // chunks >= _LEAST_STEPS * step), 1]
 
 
-def enlarged_tile_side(length: int, tile: int, wide_step: int = LINE_STEP) -> int:
+def enlarged_tile_side(length: int, tile: int, wide_step: int) -> int:
     """A tile side slightly larger than `tile`, with room to round cuts to multiples of `wide_step`.
 
     Without this room, tiles of exactly equal size could not be cut at the preferred steps. The result is
@@ -331,9 +331,9 @@ def default_budget(
     cols: int,
     least_chunk: int,
     cells_per_path_cell: int,
-    bytes_per_cell: float = BYTES_PER_STORED_CELL,
+    bytes_per_cell: float,
     *,
-    fine: bool = False,
+    fine: bool,
 ) -> int:
     """Bytes of the lattice with which phases 2 and 3 take little time compared with phase 1.
 

@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from longalign.backends.base import Backend, Progress, no_progress
+from longalign.backends.base import Backend, Progress
 from longalign.events import TileFinished
 from longalign.model.boundary import Edge
 from longalign.model.geometry import Tile
@@ -36,7 +36,7 @@ class ChangedTiles:
         self._asked_for: set[Place] = set()
 
     def __call__(
-        self, lattice: StoreLattice, backend: Backend, tile: Tile, progress: Progress = no_progress
+        self, lattice: StoreLattice, backend: Backend, tile: Tile, progress: Progress
     ) -> TileFinished:
         started = perf_counter()
         is_new = (tile.row, tile.col) not in self._asked_for

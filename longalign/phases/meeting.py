@@ -110,11 +110,10 @@ def is_pruned(problem: Problem, cells: int, least_pruned: int) -> bool:
 
 
 def reaching_exit(approach: Approach, job: SweepJob, least_pruned: int) -> SweepJob:
-    """The sweep `job` from the corner of an approach. It may leave out cells off all paths of interest.
+    """The sweep `job` from the corner of an approach.
 
-    Those are the paths that reach the exit with its value.
-
-    All cells are swept if the problem is not pruned, or if there are fewer than `least_pruned`.
+    Cells may be left out that lie on no path to the exit with its value. All cells are
+    swept if the problem is not pruned, or if there are fewer than `least_pruned`.
     """
     if not is_pruned(approach.problem, job.cells, least_pruned):
         return job
@@ -122,13 +121,12 @@ def reaching_exit(approach: Approach, job: SweepJob, least_pruned: int) -> Sweep
 
 
 def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob, least_pruned: int) -> SweepJob:
-    """A `backward_sweep` to `corner` in an approach. It may leave out cells off all paths of interest.
+    """A `backward_sweep` to `corner` in an approach.
 
-    Those are the paths from the edges of the approach to its exit, with the values there.
-
-    On an edge of the approach, such a path has at most the highest value there. It gains the rest of the
-    exit's value between the edge and the exit, and `recurrence.join` adds at most one alpha. All cells are
-    swept if the problem is not pruned, or if there are fewer than `least_pruned`.
+    Cells may be left out that lie on no path from the edges of the approach to its exit, with the values
+    there. On an edge, such a path has at most the highest value there. It gains the rest of the exit's value
+    between the edge and the exit, and `recurrence.join` adds at most one alpha. All cells are swept if the
+    problem is not pruned, or if there are fewer than `least_pruned`.
     """
     problem, edges = approach.problem, (approach.rectangle.top, approach.rectangle.left)
     if not is_pruned(problem, job.cells, least_pruned):

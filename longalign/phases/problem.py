@@ -32,7 +32,6 @@ class Problem:
     mode: Mode
     top: Edge
     left: Edge
-    entry: State = State.H
     excluded: ExcludedPairs = NO_PAIRS
     pruning: Pruning | None = None
 
@@ -42,12 +41,10 @@ class Problem:
         return cls.of_codes(query.as_query(), target.as_target(), scoring, mode)
 
     @classmethod
-    def of_codes(
-        cls, query: Codes, target: Codes, scoring: Scoring, mode: Mode, entry: State = State.H
-    ) -> Problem:
+    def of_codes(cls, query: Codes, target: Codes, scoring: Scoring, mode: Mode) -> Problem:
         """The codes of two sequences in a mode: what the mode frees decides the edges of the matrix."""
         free_top, free_left = local_edges(len(query), len(target))
-        top, left = entry_edges(entry, len(query), len(target), scoring)
+        top, left = entry_edges(State.H, len(query), len(target), scoring)
         ends = mode.ends
         return cls(
             query,
@@ -56,7 +53,6 @@ class Problem:
             mode,
             free_top if ends.target_start else top,
             free_left if ends.query_start else left,
-            entry,
         )
 
     def gains(self, findings: Findings = NO_FINDINGS) -> Gains:
@@ -89,7 +85,7 @@ class Problem:
     @property
     def corner(self) -> Waypoint:
         """The start of every path that runs along an edge of the matrix."""
-        return Waypoint(0, 0, self.entry, 0)
+        return Waypoint(0, 0, State.H, 0)
 
     def letters(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Codes, Codes]:
         """The query letters of rows i0 < i <= i1 and the target letters of columns j0 < j <= j1."""

@@ -63,7 +63,7 @@ def recompute(
 def recompute_all(
     parts: Sequence[tuple[Problem, Sequence[Segment]]],
     backend: Backend,
-    progress: Progress = no_progress,
+    progress: Progress,
 ) -> list[Piece]:
     """The piece of each of many problems, given its consecutive segments.
 

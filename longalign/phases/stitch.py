@@ -73,7 +73,7 @@ def stitch_all(
     lattices: Sequence[StoreLattice],
     ends: Sequence[Waypoint],
     backend: Backend,
-    progress: Progress = no_progress,
+    progress: Progress,
 ) -> list[list[Waypoint]]:
     """The path of each of many lattices, as `stitch` finds it from the end cell alone.
 

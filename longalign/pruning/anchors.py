@@ -16,7 +16,7 @@ from longalign.pruning.chain import heaviest_chain
 from longalign.pruning.fill import Cell, Rectangles, can_be_traced, cells_of, rectangles_around
 from longalign.pruning.halving import are_large, cut_points
 from longalign.pruning.segments import Places, Segments, find_segments
-from longalign.pruning.unique_words import MOST_WORDS, word_length
+from longalign.pruning.unique_words import word_length
 
 #: Large rectangles between anchors are searched for words that are unique in them: this many times, if the
 #: shorter side has at least this many letters.
@@ -112,6 +112,6 @@ def _anchors_within(
     if min(rows, cols) < _SHORTEST_SIDE:
         return NO_ANCHORS
     k = word_length(rows, cols)
-    segments = find_segments(query[i:i_end], target[j:j_end], scoring, k, MOST_WORDS)
+    segments = find_segments(query[i:i_end], target[j:j_end], scoring, k)
     anchors: Anchors = chained(segments, (rows, cols), scoring, GLOBAL, k) + np.array([i, i, j, j])
     return anchors

@@ -1,12 +1,12 @@
-"""Sweep rectangles in which a narrow band of cells is needed: slab by slab, each in the columns of the band.
+"""Sweep rectangles in which a narrow band of cells is needed, stage by stage in the columns of the band.
 
 A back end leaves out the blocks beside a band one by one. In a long rectangle there are far more of them than
-blocks in the band. So the rows are swept in slabs. In the first row of a slab, the cells are known from which
-a path of interest can go on. They limit the columns of the slab:
+blocks in the band. So the rows are swept in stages. In the first row of a stage, the cells are known from
+which a path of interest can go on. They limit the columns of the stage:
 
-- No such path gets to the left of the first of these cells. The slab begins one column before it, so that a
+- No such path gets to the left of the first of these cells. The stage begins one column before it, so that a
   vertical gap may go down from it. That column has the values of cells that were left out.
-- Take a path from one of these cells, with value v, to the last row of the slab. If x letters of it are in
+- Take a path from one of these cells, with value v, to the last row of the stage. If x letters of it are in
   horizontal gaps, its value is at most v + highest * rows - beta * x there. It can only reach the bound if
   this, with the most that it can gain from there on, does. That limits x. The limit also holds for a path
   that ends before the last row: its value is no higher, and the most that can be gained is never below 0.
@@ -24,7 +24,7 @@ from longalign.model.pruning import values_left_out
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.system.threads import in_threads
 
-#: The rows of a slab: a multiple of `SPACING`.
+#: The rows of a stage: a multiple of `SPACING`.
 _ROWS = 1 << 18
 
 
@@ -32,15 +32,16 @@ def best_scores(jobs: Sequence[SweepJob], backend: Backend, progress: Progress =
     """The best score of each rectangle: that of its best cell, if requested, otherwise that of its last row.
 
     The jobs have a pruning, beta is not 0, and paths enter only through the top edge and the left edge's
-    corner. A score below the bound may be too low. `progress` receives
-    the cells of the slabs. Raises BackendError if the device fails, and whatever `progress` raises.
+    corner. A score below the bound may be too low. `progress` receives the cells of the stages.
+
+    Raises BackendError if the device fails, and whatever `progress` raises.
     """
     descents = [_Descent(job) for job in jobs]
     under_way = descents
     while under_way:
-        slabs = in_threads(_Descent.next_slab, under_way)
-        under_way = [one for one, slab in zip(under_way, slabs, strict=True) if slab is not None]
-        results = backend.sweep([slab for slab in slabs if slab is not None], progress)
+        stages = in_threads(_Descent.next_stage, under_way)
+        under_way = [one for one, stage in zip(under_way, stages, strict=True) if stage is not None]
+        results = backend.sweep([stage for stage in stages if stage is not None], progress)
         for descent, result in zip(under_way, results, strict=True):
             descent.take(result)
     return [descent.best for descent in descents]
@@ -54,7 +55,7 @@ class _Descent:
         self._job, self._row, self._col = job, 0, 0
         self._top = job.top
 
-    def next_slab(self) -> SweepJob | None:
+    def next_stage(self) -> SweepJob | None:
         """The next rows. None at the end of the rectangle, or if no path of interest goes on."""
         job, start, pruning = self._job, self._row, self._job.pruning
         stop = min(start + _ROWS, len(job.query))
@@ -81,7 +82,7 @@ class _Descent:
         )  # fmt: skip
 
     def take(self, result: SweepResult) -> None:
-        """Take the result of the slab, whose last row is the first one of the next slab."""
+        """Take the result of the stage, whose last row is the first one of the next stage."""
         [self._top] = result.rows
         if self._job.track_best:
             self.best = max(self.best, int(result.best.score))
@@ -89,7 +90,7 @@ class _Descent:
             self.best = int(self._top.h.max())
 
     def _top_between(self, first: int, last: int) -> Edge:
-        """The boundary above the slab with these columns. Beyond its end, cells were left out."""
+        """The boundary above the stage with these columns. Beyond its end, cells were left out."""
         known = self._top.part(first - self._col, min(last - self._col, len(self._top)))
         missing = last - first - len(known)
         if missing == 0:
@@ -100,6 +101,6 @@ class _Descent:
 
 
 def _left_of_band(rows: int, top: Edge, scoring: Scoring) -> LinearEdge:
-    """The left edge of a slab whose first column no path of interest visits: below its corner, left out."""
+    """The left edge of a stage whose first column no path of interest visits: below its corner, left out."""
     h, _ = values_left_out(scoring, local=False)
     return LinearEdge(rows, int(top.h_at([0])[0]), h, 0)

@@ -13,9 +13,8 @@ from longalign.model.boundary import IntArray
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning.seeds import LowerBound
+from longalign.pruning.segments import Places
 from longalign.system.threads import in_threads
-
-Places = NDArray[np.int64]
 
 #: The most runs of an alignment beside which cells are estimated.
 _MOST_RUNS = 1 << 14

@@ -26,7 +26,7 @@ from longalign.pruning.budget import TimeBudget
 from longalign.pruning.fill import Cell, fill, rectangles_around
 from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.segments import find_segments
-from longalign.pruning.unique_words import MOST_WORDS, SMALL_SAMPLE, shared_words, word_length
+from longalign.pruning.unique_words import SMALL_SAMPLE, shared_words, word_length
 
 #: Two sequences are taken for unrelated if anchors cover a smaller share of the shorter one.
 _LEAST_COVERED = 0.005
@@ -100,7 +100,7 @@ def lower_bound(
         note_related()
     if not budget.allows_words(sum(shape)):
         return None
-    found = find_segments(query, target, scoring, k, MOST_WORDS)
+    found = find_segments(query, target, scoring, k)
     anchors = chained(found, shape, scoring, mode, k)
     covered = int((anchors[:, 1] - anchors[:, 0]).sum())
     if covered < max(1, _LEAST_COVERED * min(shape)):

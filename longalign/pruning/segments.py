@@ -32,13 +32,13 @@ class Segments(NamedTuple):
     score: Places
 
 
-def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int, most_words: int) -> Segments:
+def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int) -> Segments:
     """The segments of two sequences, from words of k letters that are unique in both.
 
     Neighbouring words of a diagonal are joined if no detour with gaps could score more than the pairs between
     them. Two segments on one diagonal do not overlap.
     """
-    words = common_unique_words(query, target, k, most_words)
+    words = common_unique_words(query, target, k)
     found = np.empty((4, len(words)), np.int64)
     # A detour leaves the diagonal by one gap and returns by another, and has fewer pairs.
     most_loss = 2 * scoring.opening + scoring.highest

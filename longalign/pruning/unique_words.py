@@ -34,9 +34,10 @@ SMALL_SAMPLE = 1 << 14
 #: A sampled word is one number: the lowest bits of its hash, and below them, in this many bits, the place
 #: where it begins.
 PLACE_BITS = (TOO_MANY_LETTERS - 1).bit_length()
+_PLACE = np.uint64((1 << PLACE_BITS) - 1)
+
 #: Two sequences with fewer letters are sampled one after the other: to start a thread would take longer.
 _SHORT = 1 << 16
-_PLACE = np.uint64((1 << PLACE_BITS) - 1)
 
 _HIGHEST_HASH = (1 << 64) - 1
 
@@ -51,7 +52,7 @@ def word_length(rows: int, cols: int) -> int:
     return min(max(k | 1, _SHORTEST_WORD), LONGEST_WORD)
 
 
-def sampling_limit(letters: int, most: int = MOST_WORDS) -> int:
+def sampling_limit(letters: int, most: int) -> int:
     """The highest hash of a sampled word: about `most` of the words of a sequence have no higher one."""
     return _HIGHEST_HASH * min(letters, most) // max(1, letters)
 

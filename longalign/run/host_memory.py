@@ -21,7 +21,7 @@ _MORE_BYTES_PER_LETTER = 10
 _PATH_BYTES_PER_LETTER = 1200
 
 
-def fixed_bytes(letters: int, backends: Sequence[Backend], has_paths: bool, strands: int = 1) -> int:
+def fixed_bytes(letters: int, backends: Sequence[Backend], has_paths: bool, strands: int) -> int:
     """Bytes for a run over `letters` letters of both sequences, on one or both strands of the query.
 
     `has_paths` says whether phases 2 and 3 follow. They run on the first device, for one strand.
@@ -31,7 +31,7 @@ def fixed_bytes(letters: int, backends: Sequence[Backend], has_paths: bool, stra
     return program + _letter_bytes(letters, strands) + paths
 
 
-def fixed_bytes_of_worker(letters: int, strands: int = 1) -> int:
+def fixed_bytes_of_worker(letters: int, strands: int) -> int:
     """The same for a process that only sweeps tiles."""
     return WORKER_PROGRAM_BYTES + _letter_bytes(letters, strands)
 

@@ -15,7 +15,7 @@ from operator import or_
 import numpy as np
 
 from longalign.errors import InternalError
-from longalign.events import Emit, Notice, ignore
+from longalign.events import Emit, Notice
 from longalign.model.alignment import span
 from longalign.model.boundary import State, Waypoint
 from longalign.model.excluded_pairs import ExcludedPairs
@@ -32,9 +32,7 @@ from longalign.store.files import NotWritten
 RunRound = Callable[[StoreLattice, ChangedTiles], Outcome]
 
 
-def next_best(
-    first: Outcome, lattice: StoreLattice, run_round: RunRound, emit: Emit = ignore
-) -> tuple[Outcome, ...]:
+def next_best(first: Outcome, lattice: StoreLattice, run_round: RunRound, emit: Emit) -> tuple[Outcome, ...]:
     """The outcomes after `first`, in decreasing score: fewer than its spec asks for if there are no more.
 
     `lattice` is that of `first`, complete. The lattices of the others are kept in memory. They share the

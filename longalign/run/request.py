@@ -176,7 +176,7 @@ class Request:
 
     @property
     def cell_bytes(self) -> float:
-        """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
+        """Bytes to plan for a boundary cell on all strands together, with its start states if eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
         if self.is_pruned and self.in_memory:
             cell_bytes += BYTES_PER_WIDE_STEP

@@ -47,8 +47,9 @@ class Slabs:
 
     @classmethod
     def of(cls, grid: Grid, milestones: Milestones | None, request: Request, resources: Resources) -> Slabs:
-        """The slabs of a run: one without milestones, where more would gain nothing, and in most long runs
-        with a store.
+        """The slabs of a run.
+
+        There is one if there are no milestones, if more would gain nothing, and in most stored long runs.
 
         A wide band has several back ends even if no row can be guessed.
         """

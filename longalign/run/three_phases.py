@@ -146,8 +146,8 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
     """The outcome with the next best alignments that its spec asks for, on the only side.
 
-    A store also keeps the first alignment that scores less than `min_score`. Without a store, that one is not
-    traced.
+    The search ends with an alignment that scores less than `min_score`. It is traced only for a store, which
+    keeps it.
     """
     able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
     spec = first.spec if first.spec.store is None else replace(first.spec, min_score=None)

@@ -252,8 +252,8 @@ class DirectoryStore:
         """The query, on the strand of the run, or the target as stored. Raises DamagedFile."""
         path = self.path / SEQUENCES_NAME
         record: SequenceRecord = getattr(self.manifest, name)
-        table = schema.letters_table(record)
-        letters = self._reader.read(path, lambda file: schema.read(file, name, table), DamagedFile)
+        spec = schema.letters_spec(record)
+        letters = self._reader.read(path, lambda file: schema.read(file, name, spec), DamagedFile)
         with read_errors_as(DamagedFile, path):
             sequence = Sequence.from_letters(
                 record.name,
@@ -313,10 +313,10 @@ class DirectoryStore:
                 dataset = writer.complete_dataset(name, values)
                 describe(dataset, description, units)
                 blocks[name] = BlockTable.written(dataset)
-        # Small tiles take longer to be opened and examined than to be written.
         wide = {}
         if APART in datasets:
             wide = schema.apart_by_name(datasets[APART][0], [blocks[name].shape for name in APART_FROM])
+        # To open and examine the file of a small tile takes longer than to write it.
         self._reader.remember(
             path, schema.LocatedTile(record.best, blocks, wide, record.left_out, record.added)
         )
@@ -348,13 +348,13 @@ class DirectoryStore:
 
         Raises DamagedTile, naming the file.
         """
-        tables = schema.tile_tables(self.manifest, tile)
+        specs = schema.tile_specs(self.manifest, tile)
         # A second read after damage must be independent of the first.
         self._reader.forget(self.tile_path(tile.row, tile.col))
 
         def read_all(located: schema.LocatedTile, descriptor: int) -> BestCell:
             for name, blocks in located.blocks.items():
-                schema.values_of(blocks, descriptor, name, tables[name])
+                schema.values_of(blocks, descriptor, name, specs[name])
             return located.best
 
         return self._read_located(tile, read_all)

@@ -29,7 +29,7 @@ def write_path(file: h5py.File, waypoints: Iterable[Waypoint], complete: bool) -
 
 def read_path(file: h5py.File, manifest: Manifest) -> tuple[list[Waypoint], bool]:
     """The waypoints in a file, and whether the path is complete. Raises ValueError if there is none."""
-    rows, cols, states, values = schema.read_all(file, schema.path_tables(manifest))
+    rows, cols, states, values = schema.read_all(file, schema.path_specs(manifest))
     # Each waypoint lies above or to the left of the one before it.
     if any((np.diff(places) > 0).any() for places in (rows, cols)) or not np.diff(rows + cols).all():
         raise ValueError("i, j are not those of a path from its end backwards")
@@ -46,7 +46,7 @@ def write_piece(file: h5py.File, piece: Piece) -> None:
 
 def read_piece(file: h5py.File, manifest: Manifest) -> Piece:
     """The piece in a file. Raises ValueError if it cannot be one of an alignment."""
-    return Piece(*schema.read_all(file, schema.piece_tables(manifest)))
+    return Piece(*schema.read_all(file, schema.piece_specs(manifest)))
 
 
 def write_next_best(file: h5py.File, found: NextBest) -> None:
@@ -68,8 +68,8 @@ def write_next_best(file: h5py.File, found: NextBest) -> None:
 
 def read_next_best(file: h5py.File, manifest: Manifest) -> NextBest:
     """The alignments in a file. Raises ValueError if they cannot be those of a run."""
-    rows, cols, values, counts = schema.read_all(file, schema.next_best_tables(manifest))
-    runs = Piece(*schema.read_all(file, schema.next_best_run_tables(manifest)))
+    rows, cols, values, counts = schema.read_all(file, schema.next_best_specs(manifest))
+    runs = Piece(*schema.read_all(file, schema.next_best_run_specs(manifest)))
     if counts.sum() != len(runs.ops):
         raise ValueError("runs is not the number of runs of each alignment")
     columns = (column.tolist() for column in (rows, cols, values, np.cumsum(counts) - counts, counts))

@@ -26,7 +26,7 @@ def write_anchors(file: h5py.File, anchors: Anchors) -> None:
 
 def read_anchors(file: h5py.File, manifest: Manifest) -> Anchors:
     """The anchors in a file. Raises ValueError if they cannot be those of an alignment."""
-    row, col, length = schema.read_all(file, schema.seeds_tables(manifest))
+    row, col, length = schema.read_all(file, schema.seeds_specs(manifest))
     sides = (row, row + length, manifest.query), (col, col + length, manifest.target)
     if any((np.append(start[1:], side.length) < end).any() for start, end, side in sides):
         raise ValueError("row, col, length are not those of stretches of an alignment")
@@ -40,7 +40,7 @@ def write_row_limits(file: h5py.File, limits: RowLimits) -> None:
 
 def read_row_limits(file: h5py.File, manifest: Manifest) -> RowLimits:
     """The row limits in a file. Raises ValueError if they cannot be such."""
-    row, most = schema.read_all(file, schema.row_limits_tables(manifest))
+    row, most = schema.read_all(file, schema.row_limits_specs(manifest))
     if (row % SPACING).any() or (np.diff(row) <= 0).any():
         raise ValueError(f"row is not in order, or no multiple of {SPACING}")
     return np.stack([row, most], axis=1)
@@ -54,7 +54,7 @@ def write_left_out(file: h5py.File, places: Iterable[Place]) -> None:
 
 def read_left_out(file: h5py.File, manifest: Manifest) -> set[Place]:
     """The places of tiles in a file. Raises ValueError if they cannot be those of tiles."""
-    rows, cols = schema.read_all(file, schema.left_out_tables(manifest))
+    rows, cols = schema.read_all(file, schema.left_out_specs(manifest))
     return set(zip(rows.tolist(), cols.tolist(), strict=True))
 
 

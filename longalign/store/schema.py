@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,16 @@ from longalign.model.geometry import Tile
 from longalign.model.pruning import SPACING
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import ANCHOR_STRIDE
-from longalign.store.datasets import ADDED, APART, APART_FROM, CELLS_LEFT_OUT, LINES, STARTS
+from longalign.store.datasets import (
+    ADDED,
+    APART,
+    APART_FROM,
+    CELLS_LEFT_OUT,
+    LINE_DATASETS,
+    LINES,
+    START_DATASETS,
+    STARTS,
+)
 from longalign.store.line_tables import Patches, patches_of
 from longalign.store.manifest import Manifest, SequenceRecord
 
@@ -64,29 +73,29 @@ class DatasetSpec:
 # --- the datasets of each file
 
 
-def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
+def tile_specs(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
     """The datasets of a tile's file."""
     lines, lengths = manifest.grid.kept_lines(tile, manifest.mode), (tile.j1 - tile.j0, tile.i1 - tile.i0)
-    tables: dict[str, DatasetSpec] = {}
+    specs: dict[str, DatasetSpec] = {}
     numbers = 0
     for side, starts, index, length in zip(LINES, STARTS, lines, lengths, strict=True):
-        tables |= _named(side, _line_tables(len(index), length))
+        specs |= _named(side, _line_specs(len(index), length))
         numbers += 2 * len(index) * length
         if manifest.is_eager:
-            tables |= _named(starts, _start_tables(len(index), length))
+            specs |= _named(starts, _start_specs(len(index), length))
     if manifest.pruned_with is not None:
-        tables[APART] = DatasetSpec((range(4, 5), range(numbers + 1)), ("<i8",), _INT32)
-    return tables
+        specs[APART] = DatasetSpec((range(4, 5), range(numbers + 1)), ("<i8",), _INT32)
+    return specs
 
 
-def _named(group: str, tables: Mapping[str, DatasetSpec]) -> dict[str, DatasetSpec]:
-    return {f"{group}/{name}": table for name, table in tables.items()}
+def _named(group: str, specs: Mapping[str, DatasetSpec]) -> dict[str, DatasetSpec]:
+    return {f"{group}/{name}": spec for name, spec in specs.items()}
 
 
-def _line_tables(lines: int, length: int) -> dict[str, DatasetSpec]:
+def _line_specs(lines: int, length: int) -> dict[str, DatasetSpec]:
     """See `longalign.store.codec.PackedLines`, and `NO_LINES` there."""
     if not lines:
-        return dict.fromkeys(("index", "anchors", "steps", "gaps"), DatasetSpec.of(0, 0, dtypes=["<i1"]))
+        return dict.fromkeys(LINE_DATASETS, DatasetSpec.of(0, 0, dtypes=["<i1"]))
     return {
         "index": DatasetSpec.of(lines, dtypes=["<i8"]),
         "anchors": DatasetSpec.of(lines, length // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
@@ -95,10 +104,10 @@ def _line_tables(lines: int, length: int) -> dict[str, DatasetSpec]:
     }
 
 
-def _start_tables(lines: int, length: int) -> dict[str, DatasetSpec]:
+def _start_specs(lines: int, length: int) -> dict[str, DatasetSpec]:
     """See `longalign.store.start_tables.PackedStarts`, and `NO_STARTS` there."""
     if not lines:
-        return dict.fromkeys(("index", "anchors", "steps", "states"), DatasetSpec.of(0, 0, dtypes=["<i1"]))
+        return dict.fromkeys(START_DATASETS, DatasetSpec.of(0, 0, dtypes=["<i1"]))
     return {
         "index": DatasetSpec.of(lines, dtypes=["<i8"]),
         "anchors": DatasetSpec.of(lines, 4, (length - 1) // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
@@ -107,62 +116,62 @@ def _start_tables(lines: int, length: int) -> dict[str, DatasetSpec]:
     }
 
 
-def path_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+def path_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the path. Waypoints go up or to the left, which bounds their number."""
     rows, cols = manifest.query.length, manifest.target.length
     numbers = {"i": (0, rows), "j": (0, cols), "state": _STATES, "value": _INT32}
-    return _number_tables(rows + cols + 1, numbers)
+    return _number_specs(rows + cols + 1, numbers)
 
 
-def left_out_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+def left_out_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the list of tiles that were left out."""
     rows, cols = manifest.grid.shape
     numbers = {"row": (0, rows - 1), "col": (0, cols - 1)}
-    return _number_tables(rows * cols, numbers)
+    return _number_specs(rows * cols, numbers)
 
 
-def seeds_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+def seeds_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the anchors. Each has at least one letter pair."""
     rows, cols = manifest.query.length, manifest.target.length
     pairs = min(rows, cols)
     numbers = {"row": (0, rows), "col": (0, cols), "length": (1, max(1, pairs))}
-    return _number_tables(pairs, numbers)
+    return _number_specs(pairs, numbers)
 
 
-def row_limits_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+def row_limits_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the row limits."""
     rows = manifest.query.length
-    return _number_tables(rows // SPACING + 1, {"row": (0, max(0, rows - 1)), "most": _INT32})
+    return _number_specs(rows // SPACING + 1, {"row": (0, max(0, rows - 1)), "most": _INT32})
 
 
-def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+def piece_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of a piece. Each run takes at least one letter."""
     letters = manifest.query.length + manifest.target.length
-    return _run_tables(letters, letters)
+    return _run_specs(letters, letters)
 
 
-def next_best_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+def next_best_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the next best alignments, one number for each. No two end in the same cell."""
     rows, cols = manifest.query.length, manifest.target.length
     numbers = {"i": (0, rows), "j": (0, cols), "value": (1, _INT32[1]), "runs": (1, rows + cols)}
-    return _number_tables(rows * cols, numbers)
+    return _number_specs(rows * cols, numbers)
 
 
-def next_best_run_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+def next_best_run_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the runs of these alignments.
 
     No letter pair is in two runs, and at most two gaps follow each run of pairs.
     """
     rows, cols = manifest.query.length, manifest.target.length
-    return _run_tables(3 * rows * cols, rows + cols)
+    return _run_specs(3 * rows * cols, rows + cols)
 
 
-def _number_tables(most: int, limits: Mapping[str, tuple[int, int]]) -> dict[str, DatasetSpec]:
+def _number_specs(most: int, limits: Mapping[str, tuple[int, int]]) -> dict[str, DatasetSpec]:
     """Datasets of at most `most` int64 each, with the least and the largest number of each."""
     return {name: DatasetSpec.up_to(most, "<i8", of_one) for name, of_one in limits.items()}
 
 
-def _run_tables(most: int, longest: int) -> dict[str, DatasetSpec]:
+def _run_specs(most: int, longest: int) -> dict[str, DatasetSpec]:
     """The datasets of at most `most` runs of at most `longest` columns."""
     return {
         "ops": DatasetSpec.up_to(most, "|u1", (0, 2)),
@@ -170,7 +179,7 @@ def _run_tables(most: int, longest: int) -> dict[str, DatasetSpec]:
     }
 
 
-def letters_table(record: SequenceRecord) -> DatasetSpec:
+def letters_spec(record: SequenceRecord) -> DatasetSpec:
     """The letters of a sequence."""
     return DatasetSpec.of(record.length, dtypes=["|u1"])
 
@@ -190,39 +199,39 @@ def check_file(file: h5py.File, run: bytes) -> None:
         raise ValueError("it belongs to another run")
 
 
-def locate(file: h5py.File, name: str, table: DatasetSpec) -> BlockTable:
-    """The block table of a dataset. Raises ValueError or KeyError unless it is as `table` says."""
+def locate(file: h5py.File, name: str, spec: DatasetSpec) -> BlockTable:
+    """The block table of a dataset. Raises ValueError or KeyError unless it is as `spec` says."""
     dataset = _dataset(file, name)
-    if not _has_type(dataset, table.dtypes):
+    if not _has_type(dataset, spec.dtypes):
         raise ValueError(f"{name} has another type than when it was written")
-    if not _fits(dataset.shape, table.sizes):
+    if not _fits(dataset.shape, spec.sizes):
         raise ValueError(f"{name} has the shape {dataset.shape}, which it cannot have here")
     return BlockTable.of(dataset)
 
 
-def read(file: h5py.File, name: str, table: DatasetSpec) -> NDArray[Any]:
-    """All values of a dataset. Raises ValueError or KeyError unless it is as `table` says."""
-    return values_of(locate(file, name, table), file.id.get_vfd_handle(), name, table)
+def read(file: h5py.File, name: str, spec: DatasetSpec) -> NDArray[Any]:
+    """All values of a dataset. Raises ValueError or KeyError unless it is as `spec` says."""
+    return values_of(locate(file, name, spec), file.id.get_vfd_handle(), name, spec)
 
 
-def values_of(blocks: BlockTable, descriptor: int, name: str, table: DatasetSpec) -> NDArray[Any]:
+def values_of(blocks: BlockTable, descriptor: int, name: str, spec: DatasetSpec) -> NDArray[Any]:
     """All values of a dataset that was located in the file open as `descriptor`.
 
-    Raises ValueError unless they are as `table` says.
+    Raises ValueError unless they are as `spec` says.
     """
     values = blocks.all(descriptor)
-    if table.numbers is not None and values.size:
-        least, most = table.numbers
+    if spec.numbers is not None and values.size:
+        least, most = spec.numbers
         if not least <= values.min() <= values.max() <= most:
             raise ValueError(f"{name} has a number outside {least} to {most}")
     return values
 
 
-def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray[Any]]:
-    """Datasets of equal length. Raises ValueError or KeyError unless they are as `tables` says."""
-    columns = [read(file, name, table) for name, table in tables.items()]
+def read_all(file: h5py.File, specs: Mapping[str, DatasetSpec]) -> list[NDArray[Any]]:
+    """Datasets of equal length. Raises ValueError or KeyError unless they are as `specs` says."""
+    columns = [read(file, name, spec) for name, spec in specs.items()]
     if len({len(column) for column in columns}) != 1:
-        raise ValueError(f"{', '.join(tables)} have different lengths")
+        raise ValueError(f"{', '.join(specs)} have different lengths")
     return columns
 
 
@@ -236,9 +245,9 @@ class LocatedTile:
 
     best: BestCell
     blocks: Mapping[str, BlockTable]
-    apart: Mapping[str, Mapping[int, Patches]] = field(default_factory=dict)
-    left_out: int = 0
-    added: int = 0
+    apart: Mapping[str, Mapping[int, Patches]]
+    left_out: int
+    added: int
 
 
 def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
@@ -248,8 +257,8 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
     """
     if any(integer_attribute(file, name) != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
         raise ValueError("it belongs to another tile")
-    tables, descriptor = tile_tables(manifest, tile), file.id.get_vfd_handle()
-    blocks = {name: locate(file, name, table) for name, table in tables.items()}
+    specs, descriptor = tile_specs(manifest, tile), file.id.get_vfd_handle()
+    blocks = {name: locate(file, name, spec) for name, spec in specs.items()}
     kept = manifest.grid.kept_lines(tile, manifest.mode)
     for sides in (LINES, STARTS) if manifest.is_eager else (LINES,):
         for side, lines in zip(sides, kept, strict=True):
@@ -259,7 +268,7 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
     is_pruned = manifest.pruned_with is not None
     left_out = _later_attribute(file, CELLS_LEFT_OUT, 0, tile.cells if is_pruned else 0)
     added = _later_attribute(file, ADDED, -_INT32[1] if is_pruned else 0, 0)
-    wide = _listed_apart(descriptor, tables, blocks)
+    wide = _listed_apart(descriptor, specs, blocks)
     return LocatedTile(_best_cell(file, manifest, tile), blocks, wide, left_out, added)
 
 
@@ -275,12 +284,12 @@ def _later_attribute(file: h5py.File, name: str, least: int, most: int) -> int:
 
 
 def _listed_apart(
-    descriptor: int, tables: Mapping[str, DatasetSpec], blocks: Mapping[str, BlockTable]
+    descriptor: int, specs: Mapping[str, DatasetSpec], blocks: Mapping[str, BlockTable]
 ) -> dict[str, dict[int, Patches]]:
     """The wide values that a tile's file lists. Raises ValueError if they cannot be those of its lines."""
-    if APART not in tables:
+    if APART not in specs:
         return {}
-    listed = values_of(blocks[APART], descriptor, APART, tables[APART])
+    listed = values_of(blocks[APART], descriptor, APART, specs[APART])
     return apart_by_name(listed, [blocks[name].shape for name in APART_FROM])
 
 

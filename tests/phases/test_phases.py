@@ -33,7 +33,7 @@ from runs import (
 from longalign.backends.base import Progress, Runs, TraceJob, no_progress
 from longalign.errors import InternalError
 from longalign.model.alignment import Op
-from longalign.model.boundary import State, Waypoint
+from longalign.model.boundary import State, Waypoint, entry_edges
 from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.phases.lattice import StoreLattice
@@ -366,7 +366,8 @@ def test_a_segment_in_any_state_is_worth_what_the_matrix_says(pair, entry, exit_
     pair = replace(pair, mode="global")
     query, target = pair.sequences()
     whole = Problem.of(query, target, pair.scoring, GLOBAL)
-    part = Problem.of_codes(whole.query, whole.target, pair.scoring, GLOBAL, entry)
+    top, left = entry_edges(entry, query.length, target.length, pair.scoring)
+    part = replace(whole, top=top, left=left)
     [result] = ReferenceBackend().sweep([whole_sweep(part, (query.length,), (target.length,))])
     row, col = result.rows[0], result.cols[0]
     value = int({State.H: row.h, State.E: row.gap, State.F: col.gap}[exit_][-1])

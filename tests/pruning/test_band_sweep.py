@@ -1,4 +1,4 @@
-"""Sweeps of a band slab by slab find the same best scores as sweeps of whole rectangles."""
+"""Sweeps of a band stage by stage find the same best scores as sweeps of whole rectangles."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_scores_that_reach_the_bound_are_those_of_whole_sweeps(inputs, scoring, 
 
 
 def swept_with_needless_left_edges(jobs, progress):
-    """The results. No path of interest goes down the left edge of a slab that begins inside its rectangle."""
+    """The results. No path of interest goes down the left edge of a stage that begins inside a rectangle."""
     for job in jobs:
         if job.left.h[-1] == NEG_INF:
             assert job.top.h[0] + job.pruning.gain(0, 0, 0, 0) < job.pruning.bound - job.scoring.gap_open
@@ -84,7 +84,7 @@ def swept_with_needless_left_edges(jobs, progress):
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["more columns", "more rows"])
-def test_a_long_gap_crosses_slabs(turned):
+def test_a_long_gap_crosses_stages(turned):
     rng = np.random.default_rng(1)
     longer, more = rng.integers(0, 4, 60, np.uint8), rng.integers(0, 4, 25, np.uint8)
     sides = longer, np.concatenate([longer[:30], more, longer[30:]])
@@ -94,7 +94,7 @@ def test_a_long_gap_crosses_slabs(turned):
         assert best_scores([pruned_closely(job)], backend) == [best_of(job)]
 
 
-def test_slabs_have_few_cells_beside_the_band():
+def test_stages_have_few_cells_beside_the_band():
     query = np.random.default_rng(1).integers(0, 4, 8_000, np.uint8)
     job = job_of(query, query.copy(), Scoring(), anywhere=False)
     cells = []

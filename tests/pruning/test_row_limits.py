@@ -30,7 +30,7 @@ CPU = CpuBackend(2)
 
 @contextmanager
 def short(letters, longest=1 << 23):
-    """Small numbers for short sequences: units of about `letters` letters, in slabs of about a third of that.
+    """Small numbers for short sequences: units of about `letters` letters, and stages of a third of that.
 
     A unit that is not swept counts as much as a piece of `longest` letters. A bound may take a second.
     """

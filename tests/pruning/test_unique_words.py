@@ -59,7 +59,7 @@ ANY_MATRIX = Scoring(
 @given(related_pairs(400), st.sampled_from([*SCORINGS, ANY_MATRIX]), st.sampled_from([7, 11]))
 def test_segments_are_stretches_of_diagonals_with_their_scores(pair, scoring, k):
     query, target = pair
-    found = find_segments(query, target, scoring, k, 1 << 20)
+    found = find_segments(query, target, scoring, k)
     assert (np.diff(found.row) >= 0).all()
     ends: dict[int, int] = {}
     for row, col, length, score in zip(*(column.tolist() for column in found), strict=True):
@@ -83,7 +83,7 @@ def test_words_are_joined_across_mismatches(scoring, lost):
     query[[100, 220]] = 1, 2
     target = query.copy()
     target[[100, 220]] = 3, 0
-    [segment] = zip(*find_segments(query, target, scoring, 11, 1 << 20), strict=True)
+    [segment] = zip(*find_segments(query, target, scoring, 11), strict=True)
     equal = int(table_of(scoring)[query * PITCH + query.astype(int)].sum())
     assert segment == (0, 0, 400, equal - lost)
 
@@ -100,4 +100,4 @@ def test_words_are_odd_and_long_enough(rows, cols):
 def test_a_long_run_of_one_letter_does_not_overflow():
     codes = np.zeros(50_000, np.uint8)
     assert found_places(codes, codes, 11, 10) == []
-    assert len(find_segments(codes, codes, Scoring(), 11, 1 << 20).row) == 0
+    assert len(find_segments(codes, codes, Scoring(), 11).row) == 0
