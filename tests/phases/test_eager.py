@@ -51,6 +51,7 @@ from longalign.model.boundary import StartLine, State, Waypoint, start_code
 from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
 from longalign.model.scoring import Scoring
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.phases.walk import walk
@@ -296,7 +297,7 @@ def test_processes_make_the_same_start_states(tmp_path):
         ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool,
     ):
         step = partial(sweep_stored_tile, tmp_path, mark, ReferenceBackend)
-        run_all(replace(local, store=store), SharedStoreEngine(store, pool, 2, step))
+        run_all(replace(local, store=store), SharedStoreEngine(store, pool, 2, step, LeftOut()))
         for tile in small_grid().tiles():
             ours, theirs = store.get_tile(tile), local.store.get_tile(tile)
             for side in ("row_starts", "col_starts"):

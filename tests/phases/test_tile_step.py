@@ -32,6 +32,7 @@ from longalign.model.geometry import Grid, Tile
 from longalign.model.mode import MODES
 from longalign.model.pruning import KnownBound
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import run_tiles, sweep_tile
 from longalign.run.engines.local import LocalEngine
@@ -327,7 +328,7 @@ def processes():
             ProcessPoolExecutor(2, spawn) as pool,
         ):
             step = partial(sweep_stored_tile, path, mark, make_backend)
-            return run_all(lattice_in(store), SharedStoreEngine(store, pool, 2, step))
+            return run_all(lattice_in(store), SharedStoreEngine(store, pool, 2, step, LeftOut()))
 
     return run
 
@@ -380,7 +381,7 @@ def test_a_worker_that_meets_a_damaged_tile_says_which(tmp_path, processes):
 def test_any_executor_will_do(tmp_path, want):
     with new_store(tmp_path) as store, store.marked() as mark, ThreadPoolExecutor(3) as pool:
         step = partial(sweep_stored_tile, tmp_path, mark, ReferenceBackend)
-        run_all(lattice_in(store), SharedStoreEngine(store, pool, 3, step))
+        run_all(lattice_in(store), SharedStoreEngine(store, pool, 3, step, LeftOut()))
         assert content(store) == want
 
 
@@ -391,7 +392,7 @@ def test_a_worker_knows_one_run_from_the_next_in_the_same_directory(tmp_path, wa
         shutil.rmtree(tmp_path)
         with new_store(tmp_path, pair) as store, store.marked() as mark:
             for tile in GRID.tiles() if pair is PAIR else [GRID.tile(0, 0)]:
-                sweep_stored_tile(tmp_path, mark, ReferenceBackend, tile)
+                sweep_stored_tile(tmp_path, mark, ReferenceBackend, tile, LeftOut())
     assert content(DirectoryStore.attach(tmp_path)) == want
 
 
@@ -399,7 +400,7 @@ def test_a_device_of_several_threads_has_one_tile_at_a_time(tmp_path):
     device = SweepsAlone()
     with new_store(tmp_path) as store, store.marked() as mark, ThreadPoolExecutor(4) as pool:
         step = partial(sweep_stored_tile, tmp_path, mark, device.get)
-        run_all(lattice_in(store), SharedStoreEngine(store, pool, 4, step))
+        run_all(lattice_in(store), SharedStoreEngine(store, pool, 4, step, LeftOut()))
     assert device.sweeps == len(ALL_TILES)
 
 
@@ -439,7 +440,7 @@ def test_a_tile_whose_worker_is_lost_runs_again(tmp_path, want):
     with new_store(tmp_path) as store, store.marked() as mark, ThreadPoolExecutor(2) as pool:
         step = partial(sweep_stored_tile, tmp_path, mark, ReferenceBackend)
         executor = LosesWorkers(pool)
-        assert run_all(lattice_in(store), SharedStoreEngine(store, executor, 2, step)) == ALL_TILES
+        assert run_all(lattice_in(store), SharedStoreEngine(store, executor, 2, step, LeftOut())) == ALL_TILES
         assert content(store) == want
     assert executor.count > len(ALL_TILES)
 

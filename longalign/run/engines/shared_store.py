@@ -51,7 +51,7 @@ def sweep_stored_tile(
     mark: str,
     make_backend: Callable[[], Backend],
     tile: Tile,
-    left_out: LeftOut | None = None,
+    left_out: LeftOut,
     progress: Progress = no_progress,
 ) -> TileFinished:
     """The tile step in a worker: `path` is the store and `mark` that of this run (`DirectoryStore.marked`).
@@ -62,7 +62,7 @@ def sweep_stored_tile(
     device. Raises what `sweep_tile` raises, and StoreError if this process does not see the store.
     """
     with _device_lock:
-        lattice = replace(_lattice(path, mark), left_out=left_out or LeftOut())
+        lattice = replace(_lattice(path, mark), left_out=left_out)
         return sweep_tile(lattice, open_device(make_backend), tile, progress)
 
 
@@ -79,10 +79,10 @@ class SharedStoreEngine:
         executor: Executor,
         capacity: int,
         step: Callable[[Tile, LeftOut], TileFinished],
-        left_out: LeftOut | None = None,
+        left_out: LeftOut,
     ) -> None:
         self.capacity = capacity
-        self._left_out = left_out or LeftOut()
+        self._left_out = left_out
         self._store, self._executor, self._step = store, executor, step
         self._running: dict[Future[TileFinished], Tile] = {}
 
