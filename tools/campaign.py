@@ -55,7 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _campaign(options: argparse.Namespace, loaded: dict[str, type[Attack]]) -> int:
-    started = time.monotonic()
     tallies = {
         name: Tally(attack.unit, skipped=attack.unavailable(options.backend))
         for name, attack in loaded.items()
@@ -64,6 +63,7 @@ def _campaign(options: argparse.Namespace, loaded: dict[str, type[Attack]]) -> i
         if tally.skipped:
             print(f"{name}: skipped: {tally.skipped}", flush=True)
     warm_up()
+    started = time.monotonic()
     usable = {name: attack for name, attack in loaded.items() if not tallies[name].skipped}
     saved = started
     for _ in _run(options, usable, tallies, started + options.seconds):

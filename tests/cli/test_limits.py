@@ -80,7 +80,7 @@ def test_the_limit_on_address_space_bounds_what_a_run_may_take(monkeypatch):
     try:
         taken = memory_limits.psutil.Process().memory_info().vms
         resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 28), limits[1]))
-        assert memory_limits.free_memory() <= min(before, 1 << 28)
+        assert memory_limits.free_memory() <= min(before, (1 << 28) + (8 << 20))  # it may just have shrunk
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
 

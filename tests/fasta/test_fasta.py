@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import itertools
 import os
@@ -154,6 +155,7 @@ def nothing_left() -> Iterator[None]:
     def held() -> tuple[int, int]:
         return len(os.listdir("/dev/fd")), threading.active_count()  # noqa: PTH208
 
+    gc.collect()  # what earlier tests have left
     before = held()
     yield
     assert held() == before

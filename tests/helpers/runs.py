@@ -35,7 +35,7 @@ from longalign.model.geometry import Grid, part_count
 from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL, Mode, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence as Letters
-from longalign.phases import recompute
+from longalign.phases import recompute, tile_step
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine, run_tiles, sweep_tile
@@ -120,6 +120,9 @@ def run_in_small_steps(spec: RunSpec, emit: Emit = ignore, backend: Backend | No
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
         patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
         patch.setattr(recompute, "GROUP_SEGMENTS", 2)
+        patch.setattr(
+            tile_step, "_POLL_SECONDS", 60.0
+        )  # so that the number of events does not depend on time
         return pipeline.run(spec, using(SmallTiles((24, 24), backend, leaf=60)), emit)
 
 

