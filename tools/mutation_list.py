@@ -757,9 +757,30 @@ _STORE = (
         "            pass",
         ("tests/store/test_write_behind.py::test_a_flush_waits_for_results",),
     ),
+    Fault(
+        "lines that memory shares with a file taken for sound",
+        "longalign/store/memory.py",
+        "                lines.part(int(index), 0, length)",
+        "                pass",
+        ("tests/store/test_store.py::test_damage_is_noticed_where_memory_shares_lines_with_a_file",),
+    ),
 )
 
 _RUN = (
+    Fault(
+        "no limit on the memory of tiles that are held back",
+        "longalign/run/pipeline.py",
+        "WriteBehind(store, devices, emit, most_held)",
+        "WriteBehind(store, devices, emit)",
+        ("tests/phases/test_guessed_lines.py::test_tiles_below_guesses_take_only_the_memory_that_is_there",),
+    ),
+    Fault(
+        "tiles of a GPU of the same size however long the sequences",
+        f"{_CUDA}/planning/kernel_shape.py",
+        "max(TILE_CELLS, rows * cols // MOST_TILES)",
+        "TILE_CELLS",
+        ("tests/backends/cuda/test_cuda_planning.py::test_boundaries_grow_in_proportion_to_the_lengths",),
+    ),
     Fault(
         "more parts of a device than tiles can be swept at a time",
         "longalign/run/parts.py",
