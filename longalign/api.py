@@ -25,7 +25,7 @@ from longalign.model.boundary import BestCell
 from longalign.model.json_fields import is_file_name
 from longalign.model.mode import LOCAL, EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import Letters, Sequence
+from longalign.model.sequence import Sequence, Text
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # importing it imports Dask
 _MEMORY_SHARE = 0.8
 
 #: The types that the public functions accept as a sequence.
-Text = Sequence | str | bytes | bytearray | memoryview | Letters
+AnySequence = Sequence | Text
 
 
 def resources(
@@ -124,8 +124,8 @@ def _cluster_connector(
 
 
 def align(
-    query: Text,
-    target: Text,
+    query: AnySequence,
+    target: AnySequence,
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
@@ -156,7 +156,7 @@ def align(
     - "fit": "target-start" and "target-end", so the whole query is aligned with any part of the target;
     - "extend": the ends of both, so any prefix of the query is aligned with any prefix of the target.
 
-    A sequence is text, bytes and the like, a uint8 array of ASCII letters, or `read_sequence("file.fa")`.
+    A sequence is text, bytes, Biopython's Seq, a uint8 array of ASCII letters, or `read_sequence("file.fa")`.
     Sequences are DNA, or, with a substitution matrix in `scoring`, in the letters of that matrix. For a
     matrix, or if `scoring` masks lower-case letters, read files by `read_sequence("file.fa",
     scoring.alphabet)`. The score is an int, or, if `scoring` has numbers that are not whole, a Fraction.
@@ -185,7 +185,7 @@ def align(
 
 
 def align_many(
-    pairs: Iterable[tuple[Text, Text]],
+    pairs: Iterable[tuple[AnySequence, AnySequence]],
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
@@ -218,7 +218,7 @@ def align_many(
 
 
 def score_many(
-    pairs: Iterable[tuple[Text, Text]],
+    pairs: Iterable[tuple[AnySequence, AnySequence]],
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
@@ -240,8 +240,8 @@ def score_many(
 
 
 def best_alignments(
-    query: Text,
-    target: Text,
+    query: AnySequence,
+    target: AnySequence,
     count: int,
     *,
     min_score: Number | None = None,
@@ -271,8 +271,8 @@ def best_alignments(
 
 
 def score(
-    query: Text,
-    target: Text,
+    query: AnySequence,
+    target: AnySequence,
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
@@ -369,7 +369,7 @@ def _folder(store: str | PathLike[str]) -> Path:
 
 def _specs(
     command: Command,
-    pairs: Iterable[tuple[Text, Text]],
+    pairs: Iterable[tuple[AnySequence, AnySequence]],
     scoring: Scoring | None,
     mode: Mode,
     strand: StrandChoice,
@@ -394,7 +394,7 @@ def _run_many(
             yield outcome
 
 
-def _query_and_target(pair: object) -> tuple[Text, Text]:
+def _query_and_target(pair: object) -> tuple[AnySequence, AnySequence]:
     """Query and target of a pair."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputError(f"pairs: want a tuple of query and target, not {pair!r:.60}")
@@ -404,8 +404,8 @@ def _query_and_target(pair: object) -> tuple[Text, Text]:
 
 def _spec(
     command: Command,
-    query: Text,
-    target: Text,
+    query: AnySequence,
+    target: AnySequence,
     scoring: Scoring | None,
     mode: Mode,
     strand: StrandChoice,
@@ -435,7 +435,7 @@ def _check_choice(name: str, chosen: str, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{name} must be one of {', '.join(choices)}, not {chosen!r}")
 
 
-def _as_sequence(text: Text, name: str, alphabet: Alphabet, strand: StrandChoice) -> Sequence:
+def _as_sequence(text: AnySequence, name: str, alphabet: Alphabet, strand: StrandChoice) -> Sequence:
     if isinstance(text, Sequence):
         if text.strand not in ("plus", strand):
             raise UsageError(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from Bio.Seq import Seq
+from Bio.SeqRecord import SeqRecord
 
 import longalign
 from longalign.cli.inspect import inspect
@@ -35,9 +37,11 @@ QUERY, TARGET = "ACGTTACGT", "ACGTACGT"
         lambda text: bytearray(text.encode()),
         lambda text: memoryview(text.encode()),
         lambda text: np.frombuffer(text.encode(), np.uint8),
+        Seq,
+        lambda text: SeqRecord(Seq(text)),
         lambda text: longalign.Sequence.from_letters("mine", text),
     ],
-    ids=["text", "lower case", "bytes", "bytearray", "memoryview", "array", "Sequence"],
+    ids=["text", "lower case", "bytes", "bytearray", "memoryview", "array", "Seq", "SeqRecord", "Sequence"],
 )
 def test_whatever_holds_letters_is_a_sequence(given):
     alignment = longalign.align(given(QUERY), given(TARGET), backend="cpu", mode="global")

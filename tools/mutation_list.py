@@ -768,7 +768,7 @@ _STORE = (
 
 _RUN = (
     Fault(
-        "no limit on the memory of tiles that are held back",
+        "a run that sets no limit for held tiles",
         "longalign/run/pipeline.py",
         "WriteBehind(store, devices, emit, most_held)",
         "WriteBehind(store, devices, emit)",

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
+from typing import SupportsBytes
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,9 @@ from longalign.model.alphabet import DNA, Alphabet, Codes
 from longalign.model.strand import Strand
 
 Letters = NDArray[np.uint8]
+
+#: What letters can be made from: text, bytes, whatever `bytes()` converts, as Biopython's Seq, or an array.
+Text = str | bytes | bytearray | memoryview | SupportsBytes | Letters
 
 #: The source of a sequence that was not read from a file.
 MEMORY = "memory"
@@ -60,7 +65,7 @@ class Sequence:
     def from_letters(
         cls,
         name: str,
-        data: str | bytes | bytearray | memoryview | Letters,
+        data: Text,
         *,
         source: str = MEMORY,
         description: str = "",
@@ -68,7 +73,7 @@ class Sequence:
         record_length: int | None = None,
         alphabet: Alphabet = DNA,
     ) -> Sequence:
-        """A sequence from text, bytes or a one-dimensional uint8 array of ASCII letters.
+        """A sequence from text, bytes, Biopython's Seq, or a one-dimensional uint8 array of ASCII letters.
 
         There may be no letters at all. Raises InputError if the name is not one word, if the letters are no
         part of the record, or for the first letter outside the alphabet; its position counts from 1 at the
@@ -188,17 +193,11 @@ def _from(source: str) -> str:
     return "" if source == MEMORY else f"{source}: "
 
 
-def _as_bytes(
-    source: str, name: str, data: str | bytes | bytearray | memoryview | Letters
-) -> bytes | bytearray:
+def _as_bytes(source: str, name: str, data: Text) -> bytes | bytearray:
     if isinstance(data, str):
         return data.encode("ascii", "replace")  # one byte a character, so that positions stay true
     if isinstance(data, memoryview) and data.itemsize == 1:
         return data.tobytes()
-    if not isinstance(data, bytes | bytearray | np.ndarray):
-        raise InputError(
-            f"{_place(source, name)}: want text, bytes or an array of uint8, not {type(data).__name__}"
-        )
     if isinstance(data, np.ndarray):
         if data.dtype != np.uint8 or data.ndim != 1:
             raise InputError(
@@ -206,16 +205,16 @@ def _as_bytes(
                 f"not {data.ndim}-dimensional {data.dtype}"
             )
         return data.tobytes()
-    return data
+    if isinstance(data, bytes | bytearray):
+        return data
+    if isinstance(data, SupportsBytes) and not isinstance(data, PathLike):
+        return bytes(data)
+    raise InputError(
+        f"{_place(source, name)}: want text, bytes or an array of uint8, not {type(data).__name__}"
+    )
 
 
-def _checked(
-    source: str,
-    name: str,
-    data: str | bytes | bytearray | memoryview | Letters,
-    offset: int,
-    alphabet: Alphabet,
-) -> Letters:
+def _checked(source: str, name: str, data: Text, offset: int, alphabet: Alphabet) -> Letters:
     """The letters in upper case. Raises InputError for the first that is not one."""
     if not isinstance(alphabet, Alphabet):
         raise InputError(
