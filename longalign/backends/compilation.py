@@ -3,8 +3,8 @@
 A back end compiles a kernel when it first needs it. Each compilation goes through `compile_or_load`, which
 reports the wait to the run, or refuses to compile on behalf of `is_on_disk`.
 
-Waits are counted for the whole process, because Numba compiles one function at a time in a process. If two
-runs are active in one process, each gets the reports of both.
+Several runs may be active in a process. Each hears of its own waits: it is known by its context
+(`contextvars`), of which the threads of the run work in copies.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
 from typing import TypeVar
 
 from longalign.backends.base import Kernel
-from longalign.events import CompileFinished, CompileStarted, Emit, Event
+from longalign.events import CompileFinished, CompileStarted, Emit, ignore
 from longalign.system.threads import in_own_thread
 
 T = TypeVar("T")
-
-_listeners: list[Emit] = []
 
 
 def _nothing() -> None:
@@ -43,13 +42,14 @@ class NotOnDisk(Exception):
 
 
 class _Waits:
-    """The waits of all callers. Waits that overlap form one interval, so no second is counted twice.
+    """The waits of the threads of a run. Those that overlap form one interval: no second is counted twice.
 
     Events are reported under the lock, so that they come in order. An interrupt may strike anywhere: `end`
     of a wait that did not begin does nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
         self._lock = threading.Lock()
         self._waits: set[object] = set()
         self._since = 0.0
@@ -61,43 +61,41 @@ class _Waits:
                 self._since = perf_counter()
             self._waits.add(wait)
             if is_first:
-                _report(CompileStarted(device))
+                self._emit(CompileStarted(device))
 
     def end(self, wait: object, device: str) -> None:
         with self._lock:
             if wait in self._waits:
                 self._waits.remove(wait)
                 if not self._waits:
-                    _report(CompileFinished(device, perf_counter() - self._since))
+                    self._emit(CompileFinished(device, perf_counter() - self._since))
 
 
-_waits = _Waits()
-
-
-def _report(event: Event) -> None:
-    for emit in tuple(_listeners):
-        emit(event)
+_waits: ContextVar[_Waits | None] = ContextVar("waits", default=None)
 
 
 @contextmanager
 def compiles_reported(emit: Emit) -> Iterator[None]:
-    """Within the block, `emit` receives CompileStarted and CompileFinished, from any thread."""
-    _listeners.append(emit)
+    """Within the block, `emit` receives CompileStarted and CompileFinished, from the thread that waits.
+
+    That is this thread, or one that was started in the block and works in a copy of its context.
+    """
+    before = _waits.set(_Waits(emit))
     try:
         yield
     finally:
-        _listeners.remove(emit)
+        _waits.reset(before)
 
 
 @contextmanager
 def waiting_for_compiler(device: str) -> Iterator[None]:
     """Within the block, the caller waits for kernels of `device` to be compiled."""
-    wait = object()
+    waits, wait = _waits.get() or _Waits(ignore), object()
     try:
-        _waits.begin(wait, device)  # which may raise what a listener raises
+        waits.begin(wait, device)  # which may raise what the listener raises
         yield
     finally:
-        _waits.end(wait, device)
+        waits.end(wait, device)
 
 
 def compile_or_load(device: str, is_cached: Callable[[], bool], call: Callable[[], T]) -> T:

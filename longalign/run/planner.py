@@ -113,19 +113,41 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     small. For a store budget, the message names larger ones and about how long a run would take with each.
     """
 
-    def fits_with_store() -> bool:
-        with suppress(UsageError):
-            _plan(replace(request, store_path=Path()), resources)
-            return True
-        return False
-
     try:
         return _cut_or_name_budgets(request, resources, emit)
     except MemoryTooSmall:
-        needed, memory = _least_memory(request, resources), resources.memory
-        stored = request.in_memory and fits_with_store()
-        elsewhere = "; with --store DIR, which keeps boundaries on disk, that would do" * stored
-        raise UsageError(f"{too_little(request, needed, memory)}{elsewhere}") from None
+        raise _lack_of_memory(request, resources) from None
+
+
+def _lack_of_memory(request: Request, resources: Resources) -> UsageError:
+    """The error for too little memory. If the store budget is too small as well, it says so."""
+    memory, with_any_budget = resources.memory, replace(resources, store_budget=None)
+    if _has_plan(request, with_any_budget):
+        needed, then = _least_memory(request, resources), ""
+    else:
+        needed = _least_memory(request, with_any_budget)
+        then = _complaint_about_budget(request, replace(resources, memory=needed))
+    if not then and request.in_memory and _has_plan(replace(request, store_path=Path()), resources):
+        then = "; with --store DIR, which keeps boundaries on disk, that would do"
+    return UsageError(too_little(request, needed, memory) + then)
+
+
+def _complaint_about_budget(request: Request, resources: Resources) -> str:
+    """That the store budget is too small, to be added to a message; empty if it is not."""
+    try:
+        _plan(request, resources)
+    except BudgetTooSmall as refused:
+        return f"; {refused}"
+    except UsageError:
+        pass  # with this budget, the run needs still more memory
+    return ""
+
+
+def _has_plan(request: Request, resources: Resources) -> bool:
+    with suppress(UsageError):
+        _plan(request, resources)
+        return True
+    return False
 
 
 def check_letters(request: Request, resources: Resources, prunes: bool) -> None:
@@ -153,12 +175,12 @@ def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> 
     """The grid for the store budget. If that is too small, UsageError names budgets that are large enough."""
     try:
         return _plan(request, resources, emit)
-    except BudgetTooSmall as refused:
+    except BudgetTooSmall:
         assert resources.store_budget is not None
         try:
             others = _budgets(request, resources)
-        except MemoryTooSmall:  # for every budget; with more memory this budget would still be too small
-            raise UsageError(str(refused)) from None
+        except MemoryTooSmall:  # for every budget
+            return plan(request, replace(resources, store_budget=None), emit)
         named = budget_error(request.rows, request.cols, resources.store_budget, others[0].size)
         raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
@@ -224,15 +246,41 @@ def _plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     if request.rows * request.cols == 0:
         return _plan_without_cells(request, resources)
     cutter = _Cutter.of(request, resources)
-    shape = cutter.first_shape()
-    while not cutter.fits(grid := cutter.grid(shape)):
-        shape = _next_smaller(shape, cutter.min_tile_cells, request.workers)
-    check_memory(grid, request, resources)
+    try:
+        grid = _fitting_grid(cutter, resources)
+    except (BudgetTooSmall, MemoryTooSmall) as refused:
+        is_for_budget = cutter.store_budget is not None and isinstance(refused, MemoryTooSmall)
+        coarse = None if is_for_budget else _grid_of_coarse_lattice(cutter, resources)
+        if coarse is None:
+            raise
+        grid = coarse
     if not request.in_memory:
         check_disk(grid, request)
         if cutter.lacks_disk:
             emit(_disk_is_short(grid, request))
     return grid
+
+
+def _fitting_grid(cutter: _Cutter, resources: Resources) -> Grid:
+    """The grid whose tiles fit in memory, and the run as well. Raises UsageError, as `_plan` does."""
+    request, shape = cutter.request, cutter.first_shape()
+    while not cutter.fits(grid := cutter.grid(shape)):
+        shape = _next_smaller(shape, cutter.min_tile_cells, request.workers)
+    check_memory(grid, request, resources)
+    return grid
+
+
+def _grid_of_coarse_lattice(cutter: _Cutter, resources: Resources) -> Grid | None:
+    """The same with less room for the lattice, halved until the run fits in memory. None if it never does.
+
+    Tiles through which many lines run take more memory. Smaller tiles have more edges, for which the room may
+    be too small, although a coarser lattice of larger tiles would fit.
+    """
+    while cutter.has_room:
+        cutter = cutter.halved()
+        with suppress(UsageError):
+            return _fitting_grid(cutter, resources)
+    return None
 
 
 def _disk_is_short(grid: Grid, request: Request) -> Notice:
@@ -270,6 +318,16 @@ class _Cutter:
         if min(device.max_boundary_cells for device in devices) < 2 * _MIN_TILE_SIDE:
             raise BackendError("too little device memory is free for the boundaries of even a small tile")
         return cls(request, resources.store_budget, devices, room, tile_room)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is any room for a lattice."""
+        return (self.lattice_room if self.store_budget is None else self.store_budget) > 0
+
+    def halved(self) -> _Cutter:
+        """The cutter for half of the room for a lattice."""
+        budget = None if self.store_budget is None else self.store_budget // 2
+        return replace(self, lattice_room=self.lattice_room // 2, store_budget=budget)
 
     @property
     def min_tile_cells(self) -> int:

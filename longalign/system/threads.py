@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -96,12 +97,13 @@ class WorkerThreads(Executor):
         self._closed = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Make a call in a thread, or in the caller's thread if there is none.
+        """Make a call in a thread, or in the caller's thread if there is none, in a copy of its context.
 
         Raises RuntimeError after `shutdown`.
         """
         future: Future[T] = Future()
-        call = _Call(future, lambda: fn(*args, **kwargs))
+        context = copy_context()
+        call = _Call(future, lambda: context.run(fn, *args, **kwargs))
         with self._lock:
             if self._closed:
                 raise RuntimeError("these threads have been shut down")
@@ -168,7 +170,7 @@ def in_own_thread(call: Callable[[], T], poll: Callable[[], object] = lambda: No
     future: Future[T] = Future()
     made = _Call(future, call)
     try:
-        Thread(target=made.make, name="own").start()
+        Thread(target=made.make, name="own", daemon=False).start()
     except (RuntimeError, MemoryError):
         made.make()
     while not wait([future], _POLL_SECONDS).done:

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from contextvars import copy_context
 from functools import partial
 from unittest import mock
 
@@ -31,6 +32,7 @@ from longalign.backends.cpu.jit import compile_entry
 from longalign.errors import BackendError
 from longalign.events import CompileFinished, CompileStarted
 from longalign.model.scoring import Scoring
+from longalign.system.threads import WorkerThreads
 from longalign.testing.reference import ReferenceBackend
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -85,7 +87,7 @@ def test_waits_that_overlap_are_one_interval():
             leave.wait(10)
 
     with compiles_reported(events.append):
-        thread = threading.Thread(target=wait)
+        thread = threading.Thread(target=copy_context().run, args=(wait,))
         thread.start()
         inside.wait(10)
         with waiting_for_compiler("cuda:0"):
@@ -101,7 +103,7 @@ def test_an_interrupt_before_a_wait_begins_ends_no_wait(monkeypatch):
     events = []
     with compiles_reported(events.append):
         with monkeypatch.context() as patched:
-            patched.setattr(compilation._waits, "begin", mock.Mock(side_effect=KeyboardInterrupt))
+            patched.setattr(compilation._Waits, "begin", mock.Mock(side_effect=KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt), waiting_for_compiler("cuda:0"):
                 pass
         with waiting_for_compiler("cuda:0"):
@@ -114,7 +116,7 @@ def test_waits_one_after_the_other_are_reported_in_their_order():
 
     def emit(event) -> None:
         if isinstance(event, CompileFinished) and not second:
-            second.append(threading.Thread(target=wait))
+            second.append(threading.Thread(target=copy_context().run, args=(wait,)))
             second[0].start()
             is_ending.wait(0.05)  # enough for the second wait to begin, if it can
         events.append(type(event))
@@ -129,6 +131,30 @@ def test_waits_one_after_the_other_are_reported_in_their_order():
             pass
         second[0].join()
     assert events == [CompileStarted, CompileFinished] * 2
+
+
+def test_each_run_hears_of_its_own_waits():
+    """Also from threads of its own, and if the listener of another run fails."""
+    events, failed = [], []
+
+    def fail(event) -> None:
+        raise KeyError("enough")
+
+    def other_run() -> None:
+        with compiles_reported(fail), pytest.raises(KeyError), waiting_for_compiler("cuda:1"):
+            pass
+        failed.append(True)
+
+    with compiles_reported(events.append), WorkerThreads(1) as threads:
+
+        def call() -> None:
+            other = threading.Thread(target=other_run)
+            other.start()
+            other.join()
+
+        threads.submit(compile_or_load, "cuda:0", bool, call).result(60)
+    assert events == [CompileStarted("cuda:0"), CompileFinished("cuda:0", events[1].seconds)]
+    assert failed == [True]
 
 
 def test_asking_for_a_kernel_does_not_compile_it():

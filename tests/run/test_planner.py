@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from inputs import DATA
 from runs import CPU, SmallTiles, small_geometry
@@ -479,11 +479,24 @@ def test_memory_that_would_do_without_the_boundaries_points_to_a_store(free):
         plan(Request(10**7, 10**7, "align", None), resources((10**7, 10**7), 3000 * MB, 5 << 30))
 
 
-def test_a_budget_too_small_for_any_memory_is_not_blamed_on_memory():
+def test_memory_and_a_store_budget_that_are_too_small_are_named_at_once():
     """Otherwise, a user who gives the memory that a message names would be asked for more again."""
-    using = resources((10**7, 10**7), 4 << 30, budget=1 << 30)
-    with pytest.raises(UsageError, match=r"--store-budget 1G is too small for .* at least \S+ are needed"):
-        plan(Request(3 * 10**7, 3 * 10**7, "align", None), using)
+    request, using = Request(580_000, 580_000), resources((10**7, 10**7), 60 * MB, 2 * MB)
+    both = r"need about (\S+) of memory.*; --store-budget \S+ is too small .*: at least (\S+) are needed$"
+    with pytest.raises(UsageError, match=both) as caught:
+        plan(request, using)
+    needed, least = map(parse_size, re.search(both, str(caught.value)).groups())
+    assert plan(request, replace(using, memory=needed, store_budget=least))
+
+
+@given(st.integers(10_000, 10**6), st.integers(0, 1 << 30))
+@example(80_000, 490 * MB)
+def test_more_memory_never_makes_a_run_impossible(length, more):
+    request = Request(length, length)
+    with pytest.raises(UsageError, match="need about") as caught:
+        plan(request, resources((10**7, 10**7), MB))
+    needed = parse_size(str(caught.value).split("about ")[1].split()[0])
+    assert plan(request, resources((10**7, 10**7), needed + more))
 
 
 def test_a_disk_that_is_full_does_not_hide_what_memory_is_needed(free):

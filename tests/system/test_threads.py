@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextvars import ContextVar
 
 import pytest
 
@@ -250,6 +251,22 @@ def test_a_call_in_a_thread_of_its_own_has_its_result():
     assert in_own_thread(threading.current_thread) is not threading.current_thread()
     with pytest.raises(ZeroDivisionError):
         in_own_thread(lambda: 1 // 0)
+
+
+def test_the_interpreter_waits_for_a_call_that_is_not_interrupted():
+    """Also if a thread of a pool, which is a daemon, waits for it."""
+    with WorkerThreads(1) as threads:
+        own = threads.submit(in_own_thread, threading.current_thread).result()
+    assert not own.daemon
+
+
+def test_a_pool_works_in_the_context_of_its_caller():
+    variable = ContextVar("variable", default=0)
+    variable.set(1)
+    with WorkerThreads(1) as threads:
+        assert threads.submit(variable.get).result() == 1
+        variable.set(2)
+        assert threads.submit(variable.get).result() == 2
 
 
 def test_a_poll_that_raises_ends_the_wait_and_not_the_call():

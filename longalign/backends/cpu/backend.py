@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from itertools import product
 from math import isqrt
@@ -282,7 +283,11 @@ class CpuBackend:
         own_worker, *others = self._workers[:count]
         failures: list[BaseException] = []
         helpers = [
-            threading.Thread(target=worker.help, args=(work, kernels, config_32, failures), daemon=True)
+            threading.Thread(
+                target=copy_context().run,  # in which the run waits for the compiler
+                args=(worker.help, work, kernels, config_32, failures),
+                daemon=True,
+            )
             for worker in others
         ]
         report = _ProgressReport(work, progress)

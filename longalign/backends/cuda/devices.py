@@ -36,7 +36,7 @@ def preload_driver(index: int) -> None:
     """
     if _has_package() and _finds_driver_by_name() and (driver := _driver()):
         with suppress(RuntimeError):  # if no thread can be started, the first use initialises the driver
-            Thread(target=_make_context, args=(driver, index)).start()
+            Thread(target=_make_context, args=(driver, index), daemon=False).start()
 
 
 def available() -> list[Device]:
