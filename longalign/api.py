@@ -36,7 +36,7 @@ from longalign.store.manifest import Command, Prune, StartStates
 from longalign.store.pair_stores import PairStores
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
-from longalign.system.rationals import Number, as_number, spell
+from longalign.system.rationals import Number, as_number
 
 if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
@@ -71,7 +71,7 @@ def resources(
         raise UsageError(f"devices must be a list of whole numbers, not {devices!r}")
     if not isinstance(cluster, str | PathLike | None):
         raise UsageError(f"cluster must be an address or the path of a file, not {cluster!r}")
-    numbers = [_whole_number("devices", device) for device in devices]
+    numbers = [_whole_number("each of devices", device) for device in devices]
     backends = open_backends(backend, threads, numbers, None if spec is None else partial(_seconds, spec))
     connect_cluster = None if cluster is None else _cluster_connector(cluster, backend)
     return Resources(backends, memory, store_budget, connect_cluster)
@@ -82,7 +82,7 @@ def _whole_number(name: str, value: object, minimum: int = 0) -> int:
     try:
         number = as_whole(value)
     except TypeError:
-        raise UsageError(f"{name} must be a whole number, not {value!r}") from None
+        raise UsageError(f"{name} must be a whole number, not {value!r:.60}") from None
     if number < minimum:
         raise UsageError(f"{name} must be at least {minimum}, not {number}")
     return number
@@ -390,7 +390,7 @@ def _run_many(
             stores = stack.enter_context(PairStores.open(_folder(store)))
             specs = (replace(spec, store=stores.store(number)) for number, spec in enumerate(specs))
         for outcome in pipeline.run_all(specs, using, emit):
-            emit(PairFinished(outcome.spec.query.name, outcome.spec.target.name, spell(outcome.score)))
+            emit(PairFinished(outcome.spec.query.name, outcome.spec.target.name, outcome.score))
             yield outcome
 
 
@@ -431,8 +431,8 @@ def _spec(
 
 
 def _check_choice(name: str, chosen: str, choices: tuple[str, ...]) -> None:
-    if chosen not in choices:
-        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {chosen!r}")
+    if not isinstance(chosen, str) or chosen not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {chosen!r:.60}")
 
 
 def _as_sequence(text: AnySequence, name: str, alphabet: Alphabet, strand: StrandChoice) -> Sequence:

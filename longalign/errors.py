@@ -8,6 +8,9 @@ class LongalignError(Exception):
 
     exit_code = 1
 
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(text.split("\n")))
+
 
 class InputError(LongalignError):
     """A sequence, file or scoring cannot be used. The text names file, record and position."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from longalign.system.rationals import Number
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
@@ -112,11 +114,14 @@ class PairsStarted:
 
 @dataclass(frozen=True, slots=True)
 class PairFinished:
-    """One of many pairs is over: the names of its records, and its score in words, or None if left out."""
+    """One of many pairs is over: the names of its records, and its score, or None if it was left out.
+
+    The score is in the units that the user gave. In a line of JSON it is spelled as in a summary.
+    """
 
     query: str
     target: str
-    score: str | None
+    score: Number | None
 
 
 Event = (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import doctest
+import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from Bio.Align import substitution_matrices
 from Bio.Seq import Seq
 from Bio.SeqRecord import SeqRecord
 
@@ -247,6 +249,33 @@ def test_what_holds_no_letters_is_named(given):
         longalign.align(given, TARGET, backend="cpu")
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: longalign.align(QUERY, TARGET, emit=None), "emit must be a function of one event, not None"),
+        (lambda: longalign.align(QUERY, TARGET, strand=np.array(["plus", "minus"])), "strand must be one of"),
+        (lambda: longalign.align(QUERY, TARGET, devices=["x"]), "each of devices must be a whole number"),
+        (lambda: longalign.statistics(longalign.BestCell()), "alignment must be an Alignment, not BestCell"),
+        (lambda: longalign.write_paf(None, sys.stdout), "alignment must be an Alignment, not NoneType"),
+        (lambda: longalign.write_paf(longalign.align("A", "A"), "x.paf"), "file must be a text file that is"),
+        (lambda: longalign.verify_paf(None, "q.fa", "t.fa"), "paf must be the name of a file, not None"),
+        (lambda: longalign.verify_paf("x.paf", "q.fa", "t.fa", "blastn"), "scoring must be a Scoring, not"),
+    ],
+)
+def test_arguments_of_other_types_are_refused(call, text):
+    with pytest.raises(longalign.UsageError, match=text):
+        call()
+
+
+def test_errors_are_one_line():
+    matrix = substitution_matrices.load("BLOSUM62")
+    with pytest.raises(longalign.InputError, match=r"must be a SubstitutionMatrix, not Array: Subst"):
+        longalign.Scoring(matrix=matrix, gap_open=10, gap_extend=1)
+    with pytest.raises(longalign.InputError) as caught:
+        longalign.read_sequence("two\nlines.fa")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("store", ["", b"s", 5, "a\0b", "\ud800x"])
 def test_what_is_no_path_of_a_store_is_refused(store):
     for call in (partial(longalign.align, "A", "A", store=store), partial(longalign.resume, store)):
@@ -396,7 +425,7 @@ def test_many_pairs_go_on_in_their_stores(tmp_path):
     assert len(swept(events)) == 2
     finished = [event for event in events if isinstance(event, PairFinished)]
     assert [(event.query, event.target) for event in finished] == [("query", "target")] * 3
-    assert [event.score for event in finished] == [str(longalign.score(*pair).score) for pair in pairs]
+    assert [event.score for event in finished] == [longalign.score(*pair).score for pair in pairs]
     found = longalign.align_many(pairs, backend="cpu", store=store, emit=again.append)
     assert [one.cigar for one in found] == expected
     assert not swept(again)

@@ -22,6 +22,7 @@ from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import format_names, resolve_format
 from longalign.formats.summary import summarize
+from longalign.model.alphabet import is_nucleotides
 from longalign.model.json_fields import shown
 from longalign.model.mode import choose_mode
 from longalign.model.scoring import Scoring
@@ -40,6 +41,9 @@ from longalign.system.rationals import Number, spell
 
 #: How many letters of a sequence tell whether it may be a protein.
 _LETTERS_LOOKED_AT = 1 << 16
+
+#: So many letters of a protein are never all among A, C, G, T, U and N.
+_TOO_MANY_FOR_CHANCE = 30
 
 
 def run_pair(
@@ -267,16 +271,30 @@ def _is_masked(sequence: Sequence) -> bool:
 
 def _advice(spec: RunSpec) -> str:
     """A hint where the letters do not seem to be what the scoring is for."""
-    if spec.scoring.matrix is None and any(map(_may_be_protein, (spec.query, spec.target))):
+    pair, matrix = (spec.query, spec.target), spec.scoring.matrix
+    if matrix is None and any(map(_may_be_protein, pair)):
         return "; if the sequences are proteins, give --matrix BLOSUM62 --gap-open 10 --gap-extend 1"
+    if matrix is not None and not is_nucleotides(matrix.letters) and all(map(_may_be_dna, pair)):
+        return f"; if the sequences are DNA, {matrix.name} is not for them: leave out --matrix"
     return ""
 
 
 def _may_be_protein(sequence: Sequence) -> bool:
     """Whether most of the first letters are neither bases nor N, which is rare in nucleotide sequences."""
+    bases, letters = _bases_among_first(sequence)
+    return 2 * bases < letters
+
+
+def _may_be_dna(sequence: Sequence) -> bool:
+    """Whether the sequence is not very short, and hardly any of its first letters is another one."""
+    bases, letters = _bases_among_first(sequence)
+    return letters >= _TOO_MANY_FOR_CHANCE and 20 * bases > 19 * letters
+
+
+def _bases_among_first(sequence: Sequence) -> tuple[int, int]:
+    """How many of the first letters are bases or N, and how many there are."""
     first = sequence.letters[:_LETTERS_LOOKED_AT]
-    usual = int(np.isin(first, np.frombuffer(b"ACGTUN", np.uint8)).sum())
-    return 2 * usual < len(first)
+    return int(np.isin(first, np.frombuffer(b"ACGTUN", np.uint8)).sum()), len(first)
 
 
 def _on_strand(outcome: Outcome) -> str:

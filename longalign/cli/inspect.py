@@ -24,7 +24,9 @@ from longalign.phases.score import end_cell
 from longalign.store import DirectoryStore
 from longalign.store.base import NONE_FOUND, DamagedFile, Place
 from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
+from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores, pair_store
+from longalign.system.rationals import as_json
 
 T = TypeVar("T")
 
@@ -63,13 +65,13 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
         "options": noted.options,
         "pairs": len(noted.pairs),
         "pairs_started": len(started),
-        "pairs_done": sum(_is_done(report, noted) for report in started),
+        "pairs_done": sum(_is_done(report, noted.command, noted.options.get("top", 1)) for report in started),
         "damaged": [text for report in started for text in report["damaged"]],
         "bytes": sum(report["bytes"] for report in started),
     }
 
 
-def _is_done(report: dict[str, Any], noted: PairList) -> bool:
+def _is_done(report: dict[str, Any], command: Command, top: int) -> bool:
     """Whether a store holds all that was asked for: of an alignment that scores too little, the score."""
     parts = report["strands"].values() if report["strand"] == "both" else [report]
     is_scored = all(
@@ -79,11 +81,11 @@ def _is_done(report: dict[str, Any], noted: PairList) -> bool:
         part is not None
         and part["pieces_done"] == part["pieces"]
         and part["next_best_complete"]
-        and part["top"] >= noted.options.get("top", 1)
+        and part["top"] >= top
         for part in parts
     )
     scores_too_little = all(part is not None and part["below_min_score"] for part in parts)
-    return is_scored and (noted.command == "score" or is_aligned or scores_too_little)
+    return is_scored and (command == "score" or is_aligned or scores_too_little)
 
 
 def _pairs_in_words(report: dict[str, Any]) -> str:
@@ -107,13 +109,14 @@ def inspect(path: Path) -> dict[str, Any]:
     None before it is made. The other values are those of the two together.
     """
     if not holds_both_strands(path):
-        return _inspect_one(path)
+        report = _inspect_one(path)
+        return {**report, "done": _is_done(report, report["command"], report["top"])}
     folders = {strand: strand_folder(path, strand) for strand in STRANDS_OF["both"]}
     found = {strand: _inspect_one(folder) if is_store(folder) else None for strand, folder in folders.items()}
     made = [report for report in found.values() if report is not None]
     cells = sum(report["cells"] for report in made) * len(found) // len(made)
     sums = {name: sum(report[name] for report in made) for name in ("cells_done", "cells_left_out", "bytes")}
-    return {
+    both = {
         "schema": SCHEMA,
         "path": str(path),
         "strand": "both",
@@ -122,6 +125,7 @@ def inspect(path: Path) -> dict[str, Any]:
         "damaged": [text for report in made for text in report["damaged"]],
         "strands": found,
     }
+    return {**both, "done": _is_done(both, made[0]["command"], made[0]["top"])}
 
 
 def _inspect_one(path: Path) -> dict[str, Any]:
@@ -151,10 +155,11 @@ def _inspect_one(path: Path) -> dict[str, Any]:
     cells_left_out = sum(grid.tile(*place).cells for place in left_out) + sum(left_out_inside.values())
     cells_done = sum(tile.cells for tile in left_out_inside) - sum(left_out_inside.values())
     is_enough = partial(manifest.scoring.reaches, least=manifest.min_score)
-    below_min_score = False
-    if manifest.min_score is not None and cells_done + cells_left_out == grid.cells:
+    best: int | None = None
+    if cells_done + cells_left_out == grid.cells:
         with suppress(DamagedFile):
-            below_min_score = not is_enough(_end_value(store, left_out))
+            best = _end_value(store, left_out)
+    is_known = best is not None and (manifest.pruned_with is None or best >= manifest.pruned_with.score)
     nothing: tuple[list[Waypoint], bool] = ([], False)
     waypoints, complete = read(store.get_path, nothing)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
@@ -173,7 +178,8 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "cells_done": cells_done,
         "tiles_left_out": len(left_out),
         "cells_left_out": cells_left_out,
-        "below_min_score": below_min_score,
+        "score": as_json(manifest.scoring.unscaled(best)) if best is not None and is_known else None,
+        "below_min_score": best is not None and not is_enough(best),
         "waypoints": len(waypoints),
         "path_complete": complete,
         "pieces": groups,
@@ -204,10 +210,14 @@ def _size(path: Path) -> int:
 def _in_words(report: dict[str, Any]) -> str:
     if report["strand"] != "both":
         return _one_in_words(report)
-    parts = [f"{report['path']}: both strands"]
+    parts = [f"{report['path']}: both strands, {_state(report)}"]
     for strand, part in report["strands"].items():
         parts.append(f"{strand}: not started" if part is None else _one_in_words(part))
     return "\n\n".join(parts)
+
+
+def _state(report: dict[str, Any]) -> str:
+    return "done" if report["done"] else f"not done; go on with: longalign resume {report['path']}"
 
 
 def _next_best_in_words(report: dict[str, Any]) -> str:
@@ -226,6 +236,7 @@ def _one_in_words(report: dict[str, Any]) -> str:
     done, left_out = (_percent(report[name], report["cells"]) for name in ("cells_done", "cells_left_out"))
     swept = f"{report['tiles_done']} of {rows * cols} tiles"
     score = f"{swept} ({done} of the cells)"
+    best = "" if report["score"] is None else f"; best score {report['score']}"
     if report["pruning"] is not None:
         score = (
             f"{swept}, {report['tiles_left_out']} left out; {done} of the cells computed, {left_out} left out"
@@ -239,8 +250,9 @@ def _one_in_words(report: dict[str, Any]) -> str:
         f"scoring  {report['letter_scores']}, {report['gap_convention']}",
         f"output   {report['output']}" + f", {report['output_format']}" * bool(report["output_format"]),
         *([] if report["summary"] is None else [f"summary  {report['summary']}"]),
+        *([f"state    {_state(report)}"] if "done" in report else []),
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
-        f"score    {score}",
+        f"score    {score}{best}",
         f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",
         f"recompute {report['pieces_done']} of {pieces} pieces",
         *([_next_best_in_words(report)] if report["top"] > 1 else []),

@@ -1,4 +1,4 @@
-"""Handling of the signals that end a command: SIGINT (Ctrl-C) and SIGTERM."""
+"""Handling of the signals that end a command: SIGINT (Ctrl-C), SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: SIGHUP arrives when a terminal is closed, unless the command was started by `nohup`.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: The file name in the code objects of Python's import system.
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"

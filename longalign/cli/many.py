@@ -258,7 +258,7 @@ class _Pairs:
         workers = outcome.backend.get("workers")
         self._backend = (f"workers: {workers}, " if workers else "") + outcome.backend["name"]
         names = outcome.spec.query.name, outcome.spec.target.name
-        self.emit(PairFinished(*names, spell(outcome.score)))
+        self.emit(PairFinished(*names, outcome.score))
         self._tell_left_out()
 
     def in_words(self) -> str:

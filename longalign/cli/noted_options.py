@@ -17,6 +17,7 @@ from longalign.model.strand import STRANDS_OF
 from longalign.store.layout import LIST_NAME
 from longalign.store.manifest import MOST_ALIGNMENTS, Prune, StartStates
 from longalign.store.pair_stores import PairList
+from longalign.store.sealed_json import ADVICE
 
 #: Reads a field of the options. It raises InputError, naming the field, for a wrong value.
 _Check = Callable[[Fields, str], Any]
@@ -34,7 +35,7 @@ def checked_options(noted: PairList, folder: Path) -> dict[str, Any]:
             fields.any(name)
         return {name: _CHECKS[name](fields, name) for name in noted.options}
     except InputError as error:
-        raise StoreError(f"{folder / LIST_NAME}: damaged: {error}") from error
+        raise StoreError(f"{folder / LIST_NAME}: damaged: {error}{ADVICE}") from error
 
 
 def _or_none(check: _Check) -> _Check:

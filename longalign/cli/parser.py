@@ -58,7 +58,7 @@ commas: without any, as in FILE:chr1:1-500 or FILE:chr1:500-, the first number c
 region.
 
 Exit codes: 0 done, 1 input or store, pairs left out, or a false claim found by verify, 2 usage, 3 back end
-or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM.
+or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by the end of its terminal.
 """
 _PAIRS_HELP = """\
 Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one

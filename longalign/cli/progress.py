@@ -22,6 +22,7 @@ from longalign.events import (
     PhaseStarted,
     ignore,
 )
+from longalign.system.rationals import as_json
 
 if TYPE_CHECKING:  # imported only for a bar
     from tqdm import tqdm
@@ -212,4 +213,4 @@ class JsonLines:
         )
 
     def _write(self, line: dict[str, object]) -> None:
-        print(json.dumps(line), file=self._stream, flush=True)
+        print(json.dumps(line, default=as_json), file=self._stream, flush=True)

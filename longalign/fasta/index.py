@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pysam
 
-from longalign.errors import InputError
+from longalign.errors import InputError, reason_of
 from longalign.fasta.selection import Choice, Record, choose
 from longalign.fasta.source import GZIP_MAGIC, first_bytes
 from longalign.fasta.stream import LARGEST_HEADER
@@ -51,7 +51,10 @@ def read_indexed(path: str, choices: list[Choice]) -> Record | None:
             start, end = choice.bounds(name, length)
             letters = fasta.fetch(name, start, end).encode("ascii", "replace")
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read through its index {path}.fai: {error}") from error
+        index = f"{path}.fai and .gzi" if first_bytes(path, len(GZIP_MAGIC)) == GZIP_MAGIC else f"{path}.fai"
+        # pysam's own errors, which have no number, also blame the file for a bad index.
+        reason = reason_of(error) if isinstance(error, OSError) and error.errno else "make the index again"
+        raise InputError(f"cannot be read through its index {index}: {reason}") from error
     finally:
         pysam.set_verbosity(verbosity)
     if len(letters) != end - start:

@@ -82,9 +82,15 @@ def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
         with gzip.GzipFile(fileobj=buffered) as decompressed:
             yield from _chunks(decompressed)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DamagedGzip(str(error).lower()) from error
+        raise DamagedGzip(complaint_of(error)) from error
     if source.head[12:14] == _BGZF_SUBFIELD and source.tail != _BGZF_END:
         raise DamagedGzip("the end-of-file block of bgzip is missing")
+
+
+def complaint_of(error: EOFError | gzip.BadGzipFile | zlib.error) -> str:
+    """What is wrong with gzip data, in words."""
+    text = str(error).lower()
+    return "other data follow the gzip data" if text.startswith("not a gzipped file") else text
 
 
 def _chunks(stream: io.BufferedIOBase) -> Iterator[bytes]:

@@ -44,10 +44,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from longalign.errors import InputError, reason_of
+from longalign.errors import InputError, UsageError, reason_of
 from longalign.fasta import STDIN
-from longalign.fasta.source import GZIP_MAGIC, shown_name
-from longalign.model.alignment import Alignment, parse_cigar
+from longalign.fasta.source import GZIP_MAGIC, complaint_of, shown_name
+from longalign.model.alignment import Alignment, check_alignment, parse_cigar
 from longalign.model.mode import MODES, Mode, ModeName
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import Sequence
@@ -126,7 +126,13 @@ def _side(sequence: Sequence, start: int, end: int) -> tuple[str, int, int, int]
 
 
 def write_paf(alignment: Alignment, file: TextIO) -> None:
-    """Write an alignment as one line; nothing for an alignment without columns."""
+    """Write an alignment to an open text file as one line; nothing for an alignment without columns.
+
+    Raises UsageError for anything but an alignment, or a file that is not open.
+    """
+    check_alignment(alignment)
+    if not hasattr(file, "write"):
+        raise UsageError(f"file must be a text file that is open for writing, not {file!r:.60}")
     if line := format_paf(alignment):
         file.write(line + "\n")
 
@@ -273,7 +279,7 @@ def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
                 if not line:
                     return
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{source}: damaged gzip: {str(error).lower()}") from error
+        raise InputError(f"{source}: damaged gzip: {complaint_of(error)}") from error
     except OSError as error:
         raise InputError(f"{source}: {reason_of(error)}") from error
 
@@ -322,6 +328,8 @@ def _column(fields: list[str], column: int) -> int:
 
 
 def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
+    if fields[1:2] == ["query_start"]:
+        raise InputError("is the header of a table (TSV); want PAF")
     if len(fields) < _COLUMNS:
         raise InputError(f"columns separated by tabs: {len(fields)}, want at least {_COLUMNS}")
     numbers = {column: _column(fields, column) for column in _NUMBERS}

@@ -52,7 +52,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 from longalign.events import PhaseFinished
@@ -63,7 +62,7 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.statistics import Statistics, statistics
 from longalign.model.strand import Strand
-from longalign.system.rationals import Number, spell
+from longalign.system.rationals import Number, as_json
 
 SCHEMA = "longalign.summary/2"
 
@@ -107,11 +106,11 @@ def summarize(
         "target": _sequence(target),
         "strand": query.strand,
         "strand_scores": {
-            strand: None if best is None else _number(best) for strand, best in (strand_scores or {}).items()
+            strand: None if best is None else as_json(best) for strand, best in (strand_scores or {}).items()
         },
         "mode": mode,
         "scoring": _scoring(scoring),
-        "score": _number(score),
+        "score": as_json(score),
         "end": None if end is None else _end(query, target, *end),
         "alignment": None if aligned is None else _alignment(aligned),
         "next_best": [*map(describe, next_best)],
@@ -125,25 +124,17 @@ def summarize(
 
 def _scoring(scoring: Scoring) -> dict[str, object]:
     """The parameters in the units that the user gave."""
-    numbers = {name: _number(value) for name, value in scoring.given().items()}
+    numbers = {name: as_json(value) for name, value in scoring.given().items()}
     matrix, scale = scoring.matrix, {"scale": scoring.scale} if scoring.scale > 1 else {}
     convention = {**scoring.rules, **scale, "convention": scoring.convention}
     if matrix is None:
         return {**numbers, **convention}
-    scores = [[_number(score) for score in row] for row in matrix.scores]
+    scores = [[as_json(score) for score in row] for row in matrix.scores]
     return {
         "matrix": {"name": matrix.name, "letters": matrix.letters, "scores": scores},
         **numbers,
         **convention,
     }
-
-
-def _number(value: Number) -> int | float | str:
-    """A number that JSON spells exactly, or a fraction as text."""
-    if value.denominator == 1:
-        return int(value)
-    number = float(value)
-    return number if Fraction(repr(number)) == value else spell(value)
 
 
 def _versions() -> dict[str, str]:
@@ -190,7 +181,7 @@ def describe(alignment: Alignment) -> dict[str, object]:
     """An entry of `next_best` in a summary."""
     found = statistics(alignment)
     return {
-        "score": _number(alignment.score),
+        "score": as_json(alignment.score),
         **_alignment(alignment),
         "statistics": _statistics(found),
         "significance": _significance(found.significance),

@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache
 from os import PathLike, fspath
 
-from longalign.errors import InputError
+from longalign.errors import InputError, UsageError
 from longalign.fasta import read_sequence
 from longalign.fasta.index import has_fresh_index
 from longalign.fasta.reader import RecordFile
@@ -105,9 +105,15 @@ def verify_paf(
     complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of its
     block length; that counts as a false claim here.)
 
-    False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
-    line is not PAF or has no cg tag, or names a record that cannot be read.
+    False claims are in `Verification.problems`, in the order of the file. Raises InputError if a file cannot
+    be read, a line is not PAF or has no cg tag, or names a record that cannot be read; UsageError for
+    arguments of other types.
     """
+    for name, path in (("paf", paf), ("query", query), ("target", target)):
+        if not isinstance(path, str | PathLike):
+            raise UsageError(f"{name} must be the name of a file, not {path!r:.60}")
+    if not isinstance(scoring, Scoring | None):
+        raise UsageError(f"scoring must be a Scoring, not {scoring!r:.60}")
     paf, query, target = fspath(paf), fspath(query), fspath(target)
     queries = _Records(query)
     targets = queries if target == query else _Records(target)
@@ -221,7 +227,7 @@ def _contradiction(found: Contradiction, query: _Side, target: _Side, a: bytes, 
 
 
 def _wrong_score(record: PafRecord, beginnings: Beginnings) -> Iterator[str]:
-    """Whether the tag AS is what longalign writes for this score."""
+    """That the tag AS is not what longalign writes for this score."""
     scoring = beginnings.scoring
     true = format_score(scoring, scoring.unscaled(beginnings.last)).split(":")[2]
     if record.score != Fraction(true):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from longalign.errors import InputError, InternalError
+from longalign.errors import InputError, InternalError, UsageError
 from longalign.model.alphabet import Alphabet, Codes
 from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
@@ -186,13 +186,22 @@ def parse_cigar(text: str) -> tuple[Ops, Lengths]:
     Raises InputError for any other text, and for a run of length 0.
     """
     if not _CIGAR.fullmatch(text):
-        shown = text if len(text) <= 40 else text[:40] + "..."
-        raise InputError(f"bad CIGAR {shown!r}: want lengths, each followed by one of M I D = X")
+        start = _CIGAR.match(text)
+        good = start.end() if start else 0
+        shown = text[good:] if len(text) <= good + 40 else text[good : good + 40] + "..."
+        place = f"{shown!r} from character {good + 1} on"
+        raise InputError(f"bad CIGAR: {place}: want lengths, each followed by one of M I D = X")
     ops = np.frombuffer(bytearray(text.encode().translate(_OP_OF_SYMBOL, b"0123456789")), np.uint8)
     lengths = np.array(_CIGAR_SYMBOL.split(text)[:-1], "S18").astype(np.int64)
     if not lengths.all():
         raise InputError(f"bad CIGAR: run {np.flatnonzero(lengths == 0)[0] + 1} has length 0")
     return ops, lengths
+
+
+def check_alignment(value: object) -> None:
+    """Raise UsageError unless a public function was given an `Alignment`."""
+    if not isinstance(value, Alignment):
+        raise UsageError(f"alignment must be an Alignment, not {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

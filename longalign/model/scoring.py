@@ -117,7 +117,10 @@ class Scoring:
         parameters |= {"gap_first": gap_first, "gap_next": gap_next}
         given = {name: _number(name, value, scale) for name, value in parameters.items() if value is not None}
         if matrix is not None and not isinstance(matrix, SubstitutionMatrix):
-            raise InputError(f"scoring: matrix must be a SubstitutionMatrix, not {matrix!r}")
+            raise InputError(
+                f"scoring: matrix must be a SubstitutionMatrix, not {type(matrix).__name__}: "
+                'SubstitutionMatrix.load("BLOSUM62") reads one'
+            )
         pair, matrix, costs = _with_preset(preset, given, matrix)
         _check_rules(ambiguous, unknown, softmask, matrix)
         if matrix is None:

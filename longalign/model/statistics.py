@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longalign.model.alignment import Alignment, Lengths, Op, uses_query, uses_target
+from longalign.model.alignment import Alignment, Lengths, Op, check_alignment, uses_query, uses_target
 from longalign.model.alphabet import Codes
 from longalign.model.karlin_altschul import NOT_THE_BEST, Significance, significance
 
@@ -64,7 +64,11 @@ class Statistics:
 
 
 def statistics(alignment: Alignment) -> Statistics:
-    """The statistics of an alignment. Takes some ns for each run and for each mismatch."""
+    """The statistics of an alignment. Takes some ns for each run and for each mismatch.
+
+    Raises UsageError for anything but an alignment.
+    """
+    check_alignment(alignment)
     of = {op: alignment.lengths[alignment.ops == op] for op in Op}
     inserted, deleted = of[Op.INSERTION], of[Op.DELETION]
     matches, mismatches = alignment.matches, alignment.mismatches

@@ -20,7 +20,7 @@ from longalign.model.scoring import Scoring
 BRIDGE = np.array([Op.DIAGONAL, Op.INSERTION, Op.DELETION, Op.DIAGONAL], np.uint8)
 
 #: An ungapped extension ends where its score has fallen from the best one by the cost of this many gaps of
-#: one letter each.
+#: one letter each, and by the highest score of a letter pair.
 _DROP = 10
 
 

@@ -61,7 +61,7 @@ def next_best(first: Outcome, lattice: StoreLattice, run_round: RunRound, emit: 
 
 
 def _rounds(lattice: StoreLattice, pairs: ExcludedPairs, run_round: RunRound) -> Iterator[Outcome]:
-    """The best outcome without `pairs`, then that without its own pairs as well, and so on.
+    """The best outcome without `pairs`, then the best one without the pairs of the first as well, and so on.
 
     If nothing more aligns, the last one is empty. One that scores too little may have no alignment; it is the
     last one, too.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from longalign.backends.kernel_cache import why_not_writable
+from longalign.errors import UsageError
 from longalign.events import (
     Advanced,
     CompileFinished,
@@ -137,6 +138,8 @@ class Recorder:
     """An `Emit` that passes events on, and measures the cells and the seconds of each phase."""
 
     def __init__(self, emit: Emit) -> None:
+        if not callable(emit):
+            raise UsageError(f"emit must be a function of one event, not {emit!r:.60}")
         self.finished: list[PhaseFinished] = []
         self.compile_seconds = 0.0
         self._emit = emit

@@ -107,6 +107,15 @@ class SequenceRecord:
         """The record and where it is, for messages."""
         return f"{self.name!r} of {self.source}"
 
+    def differences(self, given: SequenceRecord, side: str) -> list[str]:
+        """In words, that the letters of a run's `side` are not those of `given`; nothing if they are."""
+        if (self.length, self.sha256) == (given.length, given.sha256):
+            return []
+        if (self.length, self.name) == (given.length, given.name):
+            return [f"the letters of the {side} {given.place} are others now"]
+        stored = f"{self.name!r} with {self.length:,} letters"
+        return [f"the {side} is {stored} in the store, and {given.place} with {given.length:,} letters now"]
+
     @classmethod
     def of(cls, sequence: Sequence) -> SequenceRecord:
         values = {field.name: getattr(sequence, field.name) for field in fields_of(cls)}
@@ -244,19 +253,17 @@ class Manifest:
         pairs = [
             ("strand", self.strand, asked.strand),
             ("mode", self.mode, asked.mode),
-            ("start states", self.start_states, asked.start_states),
+            ("start_states", self.start_states, asked.start_states),
             ("pruning", *("off" if one.pruned_with is None else "on" for one in (self, asked))),
             *_scoring_pairs(self.scoring, asked.scoring),
-            (f"length of the query {asked.query.place}", self.query.length, asked.query.length),
-            (f"SHA-256 of the query {asked.query.place}", self.query.sha256, asked.query.sha256),
-            (f"length of the target {asked.target.place}", self.target.length, asked.target.length),
-            (f"SHA-256 of the target {asked.target.place}", self.target.sha256, asked.target.sha256),
         ]
         differing = [
             f"{name} is {stored} in the store and {given} now"
             for name, stored, given in pairs
             if stored != given
         ]
+        differing += self.query.differences(asked.query, "query")
+        differing += self.target.differences(asked.target, "target")
         if differing:
             raise OtherRun(f"{store}: the store belongs to another run: {'; '.join(differing)}")
 
@@ -291,8 +298,13 @@ def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, o
         (name, spell(of_stored[name]), spell(of_given[name])) for name in of_stored if name in of_given
     ]
     matrices = ("matrix", str(stored.matrix or "none"), str(given.matrix or "none"))
-    rules = [(name, getattr(stored, name), getattr(given, name)) for name in RULES]
+    rules = [(name, _rule_in_words(stored, name), _rule_in_words(given, name)) for name in RULES]
     return [matrices, *numbers, *rules]
+
+
+def _rule_in_words(scoring: Scoring, name: str) -> object:
+    value = getattr(scoring, name)
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 def _why_not_read(path: Path, error: OSError) -> str:

@@ -20,7 +20,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, get_args
 
-from longalign.errors import InputError, StoreError
+from longalign.errors import InputError, OtherRun, StoreError
 from longalign.model.json_fields import Fields, shown
 from longalign.model.scoring import Scoring
 from longalign.store.files import final_name, no_check
@@ -157,7 +157,7 @@ def _refuse_foreign(folder: Path) -> None:
 def _refuse_other(folder: Path, noted: PairList, asked: PairList, may_differ: Collection[str]) -> None:
     for number, (there, now) in enumerate(zip_longest(noted.pairs, asked.pairs), 1):
         if there != now:
-            raise StoreError(
+            raise OtherRun(
                 f"{folder}: the stores belong to other pairs: pair {number:,} is {_in_words(there)} there, "
                 f"{_in_words(now)} now"
             )
@@ -167,7 +167,7 @@ def _refuse_other(folder: Path, noted: PairList, asked: PairList, may_differ: Co
         if name not in may_differ and noted.options.get(name) != value
     ]
     if differing:
-        raise StoreError(f"{folder}: the stores belong to another run: {'; '.join(differing)}")
+        raise OtherRun(f"{folder}: the stores belong to another run: {'; '.join(differing)}")
 
 
 def _option(name: str, value: Any) -> str:

@@ -18,6 +18,9 @@ from longalign.store.files import atomic_path, no_check, open_regular_file
 
 T = TypeVar("T")
 
+#: Unlike other files of a store, these cannot be made again from the run.
+ADVICE = "; begin a new store"
+
 
 @dataclass(frozen=True, slots=True)
 class SealedJson:
@@ -62,10 +65,12 @@ class SealedJson:
                 known = " and ".join(map(str, self.versions))
                 raise StoreError(f"{path}: version {shown(version)}; this program reads {known}")
             if content.pop("sha256", None) != digest(content):
-                raise StoreError(f"{path}: damaged: its SHA-256 differs from the one in it")
+                raise StoreError(f"{path}: damaged: its SHA-256 differs from the one in it{ADVICE}")
             return parse(content)
-        except (ValueError, RecursionError, InputError) as error:
-            raise StoreError(f"{path}: damaged: {error}") from error
+        except InputError as error:
+            raise StoreError(f"{path}: damaged: {error}{ADVICE}") from error
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"{path}: damaged: it is not JSON{ADVICE}") from error
 
 
 def digest(fields: dict[str, Any]) -> str:

@@ -73,6 +73,14 @@ def spell(value: Number) -> str:
     return f"{'-' * (top < 0)}{whole}{'.' * bool(rest)}{rest}"
 
 
+def as_json(value: Number) -> int | float | str:
+    """A number that JSON spells exactly, or a fraction as text."""
+    if value.denominator == 1:
+        return int(value)
+    number = float(value)
+    return number if Fraction(repr(number)) == value else spell(value)
+
+
 def is_long(value: Number) -> bool:
     """Whether the spelled number has more digits than `parse_number` accepts."""
     return not _TEXT.fullmatch(spell(value))

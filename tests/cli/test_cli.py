@@ -473,18 +473,24 @@ def test_a_store_of_other_options_is_refused(run, refuse, pair):
     Path("t.fa").write_text(">target\nACGT\n")
     code, text = refuse("resume", "s", "--backend", "cpu")
     assert code == 1
-    assert f"SHA-256 of the target 'target' of {Path('t.fa').absolute()} is" in text
+    place = f"'target' of {Path('t.fa').absolute()} with 4 letters"
+    assert f"the target is 'target' with 47 letters in the store, and {place} now" in text
 
 
 def test_inspect(run, refuse, pair):
     run("align", *pair, "-q", "--store", "s")
     code, out, err = run("inspect", "s")
     assert (code, err) == (0, "")
-    assert "score    1 of 1 tiles (100.0% of the cells)" in out
+    assert "score    1 of 1 tiles (100.0% of the cells); best score " in out
+    assert "\nstate    done\n" in out
+    tags = run("resume", "s", "-q", "--backend", "cpu")[1].split("\t")
+    assert f"AS:i:{json.loads(run('inspect', 's', '--json')[1])['score']}" in tags
     assert "stitch   2 waypoints, complete" in out
     Path("s/tiles/r00000c00000.h5").write_bytes(b"rubbish")
     report = json.loads(run("inspect", "s", "--json")[1])
     assert (report["tiles_done"], report["cells_done"], report["pieces_done"]) == (0, 0, 1)
+    assert (report["score"], report["done"]) == (None, False)
+    assert "\nstate    not done; go on with: longalign resume s\n" in run("inspect", "s")[1]
     assert len(report["damaged"]) == 1
     assert report["scoring"] == {"match": 1, "mismatch": -3, "gap_open": 3, "gap_extend": 2}
     assert report["gap_convention"] == "a gap of length k costs 3 + k*2"

@@ -506,7 +506,7 @@ def test_pairs_of_a_changed_record_are_left_out(run):
     assert (code, found("x.paf")) == (1, expected(pairs))
     lines = err.splitlines()
     assert [line.endswith("; left out") for line in lines] == [True, True]
-    assert all("the store belongs to another run: length of the query 'q2' of " in line for line in lines)
+    assert all("the store belongs to another run: the query is 'q2' with " in line for line in lines)
     code, _, err = run("align", *FILES, "-q", "--store", "s", "--strict")
     assert (code, err.count("\n")) == (1, 1)
 
@@ -599,7 +599,7 @@ EVENTS = [
     PhaseStarted("stitch", None),
     Advanced(10),
     PhaseFinished("stitch", 10, 1.0),
-    PairFinished("a", "b", "7"),
+    PairFinished("a", "b", Fraction(7, 2)),
     PairFinished("bad", "b", None),
 ]
 
@@ -632,7 +632,10 @@ def test_lines_of_json_tell_of_pairs():
         lines(event)
     found = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert found[0] == {"event": "pairs_started", "pairs": 3}
-    assert found[-1] == {"event": "pair_finished", "query": "bad", "target": "b", "score": None}
+    assert found[-2:] == [
+        {"event": "pair_finished", "query": "a", "target": "b", "score": 3.5},
+        {"event": "pair_finished", "query": "bad", "target": "b", "score": None},
+    ]
 
 
 @pytest.mark.slow
@@ -660,7 +663,10 @@ def test_an_option_that_a_list_of_pairs_lacks_is_named(run, name):
     write_signed(Path("s/pairs.json"), content)
     for command in ("resume", "inspect"):
         code, _, err = run(command, "s")
-        assert (code, err) == (1, f"longalign: s/pairs.json: damaged: options.{name}: is missing\n")
+        assert (code, err) == (
+            1,
+            f"longalign: s/pairs.json: damaged: options.{name}: is missing; begin a new store\n",
+        )
 
 
 def test_a_list_of_pairs_without_a_scoring_is_damaged(run):
@@ -669,4 +675,7 @@ def test_a_list_of_pairs_without_a_scoring_is_damaged(run):
     del content["options"]["scoring"]
     write_signed(Path("s/pairs.json"), content)
     code, _, err = run("align", *FILES, "--store", "s", "-o", "x.paf", "-q")
-    assert (code, err) == (1, "longalign: s/pairs.json: damaged: options.scoring: is missing\n")
+    assert (code, err) == (
+        1,
+        "longalign: s/pairs.json: damaged: options.scoring: is missing; begin a new store\n",
+    )

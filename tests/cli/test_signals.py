@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM at any moment: the line and 130 or 143, or a run that was complete. Nothing else."""
+"""Signals that end a command, at any moment: its line and 128 plus the number, or a run that was complete."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_signal_at_any_moment(form, number, times):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("command", ["score", "align"])
 def test_a_signal_while_a_kernel_is_compiled_does_not_wait_for_it(tmp_path, command, stored, number):
@@ -148,7 +148,7 @@ def test_a_second_interrupt_while_cleaning_up_ends_with_the_line():
     assert (done.returncode, done.stderr) == (130, "longalign: interrupted\n")
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_signals_after_the_end_leave_the_exit_code(name):
     body = f"""
 class Last:

@@ -101,7 +101,7 @@ def test_a_store_of_both_strands(run) -> None:
     assert [part["strand"] for part in report["strands"].values()] == ["plus", "minus"]
     assert report["bytes"] == sum(part["bytes"] for part in report["strands"].values())
     _, out, _ = run("inspect", "s")
-    assert out.startswith("s: both strands\n\ns/plus: longalign ")
+    assert out.startswith("s: both strands, done\n\ns/plus: longalign ")
     assert ", local, eager start states, minus strand" in out
     code, _, err = run("trace", "s", "--end", "200,300")
     assert (code, err) == (1, "longalign: s: holds a store for each strand: name one, s/plus or s/minus\n")

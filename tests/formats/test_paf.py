@@ -119,6 +119,7 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str, wanted) 
     [
         ("\t255\ttp:A:P\tAS:i:-4\tNM:i:2\tcg:Z:3=1D2=1I1X", "", "columns separated by tabs: 11, want"),
         (LINE, "rubbish", "columns separated by tabs: 1, want at least 12"),
+        ("q\t10\t", "query\tquery_start\t", "is the header of a table (TSV); want PAF"),
         ("q\t10\t", "q\tten\t", "column 2 (query length): 'ten' is not a whole number"),
         ("\t2\t8\t", "\t-2\t8\t", "column 3 (query start): '-2' is not a whole number"),
         ("\t7\t255", "\t7.0\t255", "column 11 (block length): '7.0' is not a whole number"),
@@ -126,8 +127,9 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str, wanted) 
         ("+", "*", "column 5 (strand): '*' is neither '+' nor '-'"),
         ("\t2\t8\t", "\t8\t2\t", "columns 3-4: query 8-2 is not within 0-10"),
         ("\t3\t9\t", "\t3\t21\t", "columns 8-9: target 3-21 is not within 0-20"),
-        ("cg:Z:3=", "cg:Z:3?", "bad CIGAR '3?1D2=1I1X'"),
+        ("cg:Z:3=", "cg:Z:3?", "bad CIGAR: '3?1D2=1I1X' from character 1 on"),
         ("cg:Z:3=", "cg:Z:0=", "bad CIGAR: run 1 has length 0"),
+        ("cg:Z:3=1D2=1I1X", "cg:Z:3=1D2=1", "bad CIGAR: '1' from character 7 on"),
         ("tp:A:P", "tp", "column 13: 'tp' is not a tag like NM:i:5"),
         ("NM:i:2", "NM:i:two", "column 15: tag NM: 'two' is not a whole number"),
         ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i or f, not Z"),
@@ -140,7 +142,7 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str, wanted) 
         ("tp:A:P", "xx:B:c,1,", "column 13: tag xx: 'c,1,' is not an array of numbers"),
         ("tp:A:P", "xx:Z:\x01", r"column 13: tag xx: '\x01' is not printable text"),
         ("cg:Z:", "cg:A:", "column 16: tag cg must be of type Z, not A"),
-        ("1I1X", "1I1X ", "bad CIGAR '3=1D2=1I1X '"),
+        ("1I1X", "1I1X ", "bad CIGAR: ' ' from character 11 on"),
         ("1I1X", "1I1X\t", "column 17: '' is not a tag like NM:i:5"),
     ],
 )

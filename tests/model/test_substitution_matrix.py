@@ -147,7 +147,7 @@ def test_bounds_and_letters_of_a_scoring():
     ("arguments", "message"),
     [
         ({"matrix": BLOSUM62, "match": 2}, "match and mismatch have no meaning beside a matrix"),
-        ({"matrix": "BLOSUM62"}, "matrix must be a SubstitutionMatrix, not 'BLOSUM62'"),
+        ({"matrix": "BLOSUM62"}, "matrix must be a SubstitutionMatrix, not str"),
         ({"matrix": BLOSUM62}, "a substitution matrix needs gap_open and gap_extend as well"),
         ({"matrix": BLOSUM62, "gap_open": 10}, "a substitution matrix needs gap_open and gap_extend as well"),
         (

@@ -198,7 +198,7 @@ def test_eager_scores_need_a_store():
 
 
 def test_a_store_of_one_kind_is_not_gone_on_with_as_the_other(finished):
-    with small_geometry(), pytest.raises(StoreError, match="start states is eager in the store and lazy now"):
+    with small_geometry(), pytest.raises(StoreError, match="start_states is eager in the store and lazy now"):
         REPEATED.run(using(), finished)
 
 

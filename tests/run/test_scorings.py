@@ -263,6 +263,19 @@ def test_a_run_that_finds_nothing_says_what_may_be_wrong(tmp_path: Path, run: Ru
     assert "no alignment has a positive score, because all letters of m are masked or ambiguous" in err
 
 
+def test_dna_under_a_matrix_of_proteins_is_noticed(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "d.fa").write_text(f">d\n{'ACGTTGCAN' * 4}\n")
+    (tmp_path / "p.fa").write_text(f">p\n{'MARNDCSTVWYHKGACM' * 2}\n")
+    for name, is_advised in {"d": True, "p": False}.items():
+        path = str(tmp_path / f"{name}.fa")
+        matrix = ["--matrix", "BLOSUM62", "--gap-open", "10", "--gap-extend", "1"]
+        code, _, err = run("align", path, path, *matrix, "--backend", "cpu")
+        assert code == 0
+        assert ("; if the sequences are DNA, BLOSUM62 is not for them" in err) == is_advised
+    path = str(tmp_path / "d.fa")
+    assert "are DNA" not in run("align", path, path, "--preset", "lastz", "--unknown", "mismatch")[2]
+
+
 @pytest.mark.parametrize("mode", ["local", "global"])
 def test_a_protein_of_letters_that_nucleotides_have_as_well_is_noticed(
     tmp_path: Path, run: Run, mode: str
