@@ -161,7 +161,10 @@ def align(
     matrix, or if `scoring` masks lower-case letters, read files by `read_sequence("file.fa",
     scoring.alphabet)`. The score is an int, or, if `scoring` has numbers that are not whole, a Fraction.
     `backend` is "cpu", "cuda" or "auto": CUDA if there is a usable GPU, unless a pair is aligned before a GPU
-    has started. `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
+    has started. `threads` is for the CPU, by default all processors. `devices` are CUDA device numbers.
+    `memory` is how many bytes of host memory the whole process may take, by default four fifths of what is
+    free at the call; small pairs need 290 MB, because the first call on a machine compiles. `store_budget` is
+    how many bytes the boundaries that the run keeps may take, on disk or, without a store, in memory.
 
     With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
     plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of
@@ -171,8 +174,12 @@ def align(
     "eager", the store also holds what `trace` needs. With `prune` "auto", cells of the matrix that no optimal
     alignment can visit are left out where that can be proved, which changes no result; "off" computes all of
     them. `cluster` is a Dask scheduler's address or file; its workers, which must see `store`, then perform
-    phase 1. `emit` is called with each event (see the module `longalign.events`). If nothing aligns better
-    than no letters at all, in a mode that permits this, the alignment has score 0 and no operations.
+    phase 1. `emit` is called with each event (see the module `longalign.events`), also with the advice that
+    the command line prints. If nothing aligns better than no letters at all, in a mode that permits this, the
+    alignment has score 0 and no operations.
+
+    Threads may align at the same time. A process that is forked while another thread compiles may hang;
+    `multiprocessing` with the start method "spawn" does not.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
@@ -203,8 +210,9 @@ def align_many(
     """The optimal alignment of each pair (query, target), in order; see `align` for the parameters.
 
     Pairs are taken from the iterable as they are needed. Small ones are computed some hundred at a time, on
-    the first device, which is several times as fast as a call of `align` for each. An error ends the
-    iteration, after the alignments of the pairs before it.
+    the first device, which is several times as fast as a call of `align` for each. Nothing happens before
+    the first alignment is asked for: the arguments are checked then, too. An error ends the iteration, after
+    the alignments of the pairs before it.
 
     In the directory `store`, each pair has a store of its own, whose name is the number of the pair, such as
     000000. The same call goes on where it was stopped. `resume` takes one of these stores. Stored pairs are

@@ -10,7 +10,10 @@ from longalign.system.rationals import Number
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """A phase begins. `done` of its `cells` (None: not known in advance) were computed by an earlier run."""
+    """A phase begins: "seed", "score" (phase 1), "stitch" (phase 2) or "recompute" (phase 3).
+
+    `done` of its `cells` (None: not known in advance) were computed by an earlier run.
+    """
 
     name: str
     cells: int | None

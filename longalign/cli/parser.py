@@ -43,7 +43,11 @@ _MODE_HELP = (
     "part of the target (target-start and target-end are free); extend: a prefix of the query with a prefix "
     "of the target, ending where the score is highest"
 )
-_CONVENTIONS = """\
+_EXIT_CODES = """\
+Exit codes: 0 done, 1 input or store, pairs left out, or a false claim found by verify, 2 usage, 3 back end
+or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by the end of its terminal.
+"""
+_CONVENTIONS = f"""\
 A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for its first letter and NEXT for
 each further one (--gap-first, --gap-next): ALPHA = FIRST - NEXT, BETA = NEXT. BLAST, LASTZ and minimap2 name
 ALPHA and BETA: blastp's 11 and 1 are --matrix BLOSUM62 --gap-open 11 --gap-extend 1. EMBOSS, parasail and
@@ -55,11 +59,10 @@ is ignored.
 Coordinates are 0-based and half-open, on the forward strand: FILE:chr1:1000-2000 are the letters that
 samtools and genome browsers call chr1:1,001-2,000. That notation is understood as well, but only by its
 commas: without any, as in FILE:chr1:1-500 or FILE:chr1:500-, the first number counts the letters before the
-region.
+region. On the minus strand, the end that `score` names in the query is the lower end of the range.
 
-Exit codes: 0 done, 1 input or store, pairs left out, or a false claim found by verify, 2 usage, 3 back end
-or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by the end of its terminal.
-"""
+{_EXIT_CODES}"""
+_PAIR = "QUERY TARGET"
 _PAIRS_HELP = """\
 Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one
 pair after the other, into one output; --json then writes a list. A record that cannot be aligned is reported
@@ -114,7 +117,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_align(commands: Commands) -> None:
-    align = _add(commands, "align", _lazy("runs", "run_align"), "the optimal alignment of two sequences")
+    align = _add(
+        commands, "align", _PAIR, _lazy("runs", "run_align"), "the optimal alignment of two sequences"
+    )
     _add_run(align)
     _add_next_best(align)
     _add_output(align)
@@ -122,7 +127,7 @@ def _add_align(commands: Commands) -> None:
 
 def _add_score(commands: Commands) -> None:
     does = "the optimal score and where it ends: query, target, mode, score, end in each of the two, strand"
-    score = _add(commands, "score", _lazy("runs", "run_score"), does)
+    score = _add(commands, "score", _PAIR, _lazy("runs", "run_score"), does)
     _add_run(score)
     _add_output(score, writes_alignment=False)
 
@@ -194,7 +199,8 @@ def _add_pairs(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_resume(commands: Commands) -> None:
-    resume = _add(commands, "resume", _lazy("runs", "run_resume"), "continue a run that was stopped")
+    summary = "continue a run that was stopped"
+    resume = _add(commands, "resume", "DIR", _lazy("runs", "run_resume"), summary, _EXIT_CODES)
     resume.add_argument("store", type=option_types.path, metavar="DIR", help="the --store of that run")
     _add_resources(resume, budget=False)
     _add_cluster(resume)
@@ -203,7 +209,7 @@ def _add_resume(commands: Commands) -> None:
 
 def _add_trace(commands: Commands) -> None:
     summary = "the best alignment that ends in a given cell, from an eager store"
-    trace = _add(commands, "trace", _lazy("trace", "run_trace"), summary)
+    trace = _add(commands, "trace", "DIR --end I,J", _lazy("trace", "run_trace"), summary, _EXIT_CODES)
     trace.add_argument(
         "store",
         type=option_types.path,
@@ -226,13 +232,15 @@ def _add_trace(commands: Commands) -> None:
 
 
 def _add_inspect(commands: Commands) -> None:
-    inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "the contents of a store")
-    inspect.add_argument("store", type=option_types.path, metavar="DIR")
+    summary = "the state and the contents of a store"
+    inspect = _add(commands, "inspect", "DIR", _lazy("inspect", "run_inspect"), summary, _EXIT_CODES)
+    inspect.add_argument("store", type=option_types.path, metavar="DIR", help="the --store of a run")
     inspect.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _add_verify(commands: Commands) -> None:
-    verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
+    summary = "re-score a PAF file, independently"
+    verify = _add(commands, "verify", "PAF QUERY TARGET", _lazy("verify", "run_verify"), summary)
     verify.description = (
         "Re-score a PAF file, independently. Whether a better alignment exists is not checked."
     )
@@ -247,7 +255,7 @@ def _add_verify(commands: Commands) -> None:
 
 
 def _add_devices(commands: Commands) -> None:
-    devices = _add(commands, "devices", _lazy("devices", "run_devices"), "which back ends work here")
+    devices = _add(commands, "devices", "", _lazy("devices", "run_devices"), "which back ends work here")
     devices.add_argument("--json", action="store_true", help="as JSON")
     devices.add_argument(
         "--compile",
@@ -277,14 +285,18 @@ def _add_devices(commands: Commands) -> None:
 def _add(
     commands: Commands,
     name: str,
+    arguments: str,
     run: Callable[[argparse.Namespace], int],
     summary: str,
+    epilog: str = _CONVENTIONS,
 ) -> argparse.ArgumentParser:
+    """A command. Errors show its usage, in which `arguments` are those that it needs."""
     parser = commands.add_parser(
         name,
+        usage=f"longalign {name} [options] {arguments}".rstrip(),
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=_CONVENTIONS,
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)

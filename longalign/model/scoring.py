@@ -442,8 +442,8 @@ def _check_sizes(numbers: dict[str, Number], matrix: SubstitutionMatrix | None, 
     """Raise InputError for a number that is too large when scaled, and for a scale that is too large."""
     if scale > LARGEST_PARAMETER:
         raise InputError(
-            f"scoring: the numbers are multiples of 1/{spell(scale)}: "
-            f"the smallest unit is 1/{LARGEST_PARAMETER}"
+            f"scoring: the numbers are multiples of 1/{spell(scale)}, and the smallest unit is "
+            f"1/{LARGEST_PARAMETER}: round them to fewer decimals"
         )
     units = f" in units of 1/{scale}" if scale > 1 else ""
     for name, value in numbers.items():

@@ -25,6 +25,9 @@ LARGEST_ALPHABET = 32
 #: Larger scores are not read from JSON; those that a scoring allows are far smaller.
 _LARGEST_IN_JSON = 1 << 31
 
+#: What Biopython calls the matrix of nucleotides that EMBOSS has under these names.
+_IN_BIOPYTHON = {"EDNAFULL": ["NUC.4.4"], "DNAFULL": ["NUC.4.4"]}
+
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]")
 _SHOWN_DIGITS = 12
 
@@ -145,7 +148,7 @@ class SubstitutionMatrix:
             for known in names:
                 if known.upper() == name.upper() and (matrix := cls.known(known)):
                     return matrix
-            alike = difflib.get_close_matches(name.upper(), names, n=1)
+            alike = _IN_BIOPYTHON.get(name.upper()) or difflib.get_close_matches(name.upper(), names, n=1)
             raise InputError(
                 f"{path}: there is no such file, and no such matrix in Biopython, "
                 + (f"did you mean {alike[0]}?" if alike else "which has BLOSUM62, PAM250, HOXD70 and others")

@@ -1241,13 +1241,24 @@ def test_a_plan_that_would_be_refused_says_so(run, given, text):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["align"], ["score"], ["resume"], ["inspect"], ["verify"], ["devices"]]
+    "command", [None, "align", "score", "resume", "trace", "inspect", "verify", "devices"]
 )
 def test_help_states_the_conventions(run, command):
-    code, out, err = run(*command, "--help")
+    code, out, err = run(*filter(None, [command]), "--help")
     assert (code, err) == (0, "")
-    assert "gap of length k costs ALPHA + k*BETA" in out
-    assert "0-based and half-open" in out
+    assert "Exit codes: 0 done, 1 input or store" in out
+    if command not in ("resume", "trace", "inspect"):  # which take scoring and sequences from a store
+        assert "gap of length k costs ALPHA + k*BETA" in out
+        assert "0-based and half-open" in out
+
+
+def test_an_error_of_usage_takes_two_lines(run):
+    code, out, err = run("align", "q.fa")
+    assert (code, out) == (2, "")
+    assert err == (
+        "usage: longalign align [options] QUERY TARGET\n"
+        "longalign align: error: the following arguments are required: TARGET\n"
+    )
 
 
 def test_version(run):

@@ -33,7 +33,7 @@ from longalign.testing.sweep_jobs import whole_matrix
         ({"gap_open": True}, "gap_open must be a whole number, a Fraction or a Decimal, not True"),
         (
             {"match": Fraction(1, 1 << 25)},
-            "the numbers are multiples of 1/33554432: the smallest unit",
+            "the numbers are multiples of 1/33554432, and the smallest unit",
         ),
         ({"match": LARGEST_PARAMETER + 1}, "match 16777217 is larger in size than 16777216"),
         ({"mismatch": -LARGEST_PARAMETER - 1}, "mismatch -16777217 is larger in size than 16777216"),

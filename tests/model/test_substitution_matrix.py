@@ -269,7 +269,8 @@ def test_names_in_any_case_and_files_before_them(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("blosum26", "BLOSUM62"), ("PAM-250", "PAM250"), ("hoxd", "HOXD70")]
+    ("name", "meant"),
+    [("blosum26", "BLOSUM62"), ("PAM-250", "PAM250"), ("hoxd", "HOXD70"), ("EDNAfull", "NUC.4.4")],
 )
 def test_a_misspelt_name_gets_a_suggestion(name, meant):
     with pytest.raises(InputError, match=f"did you mean {meant}"):
