@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from longalign.errors import StoreError
+from longalign.errors import StoreError, reason_of
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.model.pruning import NO_ANCHORS, NO_FINDINGS, NO_LIMITS, Findings
@@ -393,7 +393,7 @@ class DirectoryStore:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be removed: {error.strerror or error}") from error
+            raise StoreError(f"{path}: cannot be removed: {reason_of(error)}") from error
         self._reader.forget(path)
 
     def _put_findings(self, findings: Findings) -> None:

@@ -14,7 +14,7 @@ from threading import Lock as Mutex
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from longalign.errors import StoreError
+from longalign.errors import StoreError, reason_of
 
 if TYPE_CHECKING:  # imported only to open a file: most runs keep their boundaries in memory
     import h5py
@@ -66,7 +66,7 @@ def atomic_path(path: Path, check: Callable[[], None] = no_check) -> Iterator[Pa
         temporary.replace(path)
         _flush(path.parent)
     except OSError as error:
-        raise NotWritten(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise NotWritten(f"{path}: cannot be written: {reason_of(error)}") from error
     finally:
         with suppress(OSError):  # otherwise the next run that opens the store removes it
             temporary.unlink(missing_ok=True)

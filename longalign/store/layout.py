@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from longalign.errors import OtherRun, StoreError
+from longalign.errors import OtherRun, StoreError, reason_of
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.store.files import final_name, kind_of
 
@@ -104,7 +104,7 @@ def naming_place(path: Path) -> Iterator[None]:
         is_taken = isinstance(error, FileExistsError | NotADirectoryError)
         if is_taken and os.path.isfile(place):  # noqa: PTH113 - Path.is_file raises EACCES
             raise StoreError(f"{place}: a file, not a directory: it cannot hold a store") from error
-        raise StoreError(f"{path}: {error.strerror or error}") from error
+        raise StoreError(f"{path}: {reason_of(error)}") from error
 
 
 def make_strand_folders(path: Path) -> None:

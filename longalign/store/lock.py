@@ -16,7 +16,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from longalign.errors import StoreError
+from longalign.errors import StoreError, reason_of
 from longalign.store.files import NotWritten, kind_of
 
 #: The first bytes of a lock file.
@@ -63,7 +63,7 @@ class Lock:
     def check(self) -> None:
         """Raise StoreError unless this lock still permits writing."""
         if self.refusal is not None:
-            raise NotWritten(f"{self._path.parent}: cannot be written: {self.refusal.strerror}")
+            raise NotWritten(f"{self._path.parent}: cannot be written: {reason_of(self.refusal)}")
         if not self._is_in_place():
             raise StoreError(
                 f"{self._path}: was deleted or replaced while this run held it, and another run may be at "

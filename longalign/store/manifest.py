@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from longalign.errors import InputError, OtherRun, StoreError
+from longalign.errors import InputError, OtherRun, StoreError, reason_of
 from longalign.fasta.specs import with_absolute_path
 from longalign.model.geometry import Grid
 from longalign.model.json_fields import Fields, shown
@@ -322,4 +322,4 @@ def _why_not_read(path: Path, error: OSError) -> str:
             return f"it holds stores of many pairs, but no list of these: name one of them, such as {first}"
         if not path.exists():
             return f"the directory holds no {path.name}"
-    return f"{path.name}: {error.strerror}"
+    return f"{path.name}: {reason_of(error)}"

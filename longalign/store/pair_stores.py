@@ -20,7 +20,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, get_args
 
-from longalign.errors import InputError, OtherRun, StoreError
+from longalign.errors import InputError, OtherRun, StoreError, reason_of
 from longalign.model.json_fields import Fields, shown
 from longalign.model.scoring import Scoring
 from longalign.store.files import final_name, no_check
@@ -61,7 +61,7 @@ class PairList:
         try:
             return _LIST.read(path, cls._from_json)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+            raise StoreError(f"{path}: cannot be read: {reason_of(error)}") from error
 
     @classmethod
     def _from_json(cls, content: dict[str, Any]) -> PairList:

@@ -90,7 +90,7 @@ def test_small_files(blocks):
     limit = limited(resource.RLIMIT_FSIZE, blocks << 10)
     done = longalign("align", *PAIR, "-q", "--store", "s", preexec_fn=limit)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "cannot be written: File too large" in done.stderr
+    assert "cannot be written: file too large" in done.stderr
 
 
 @pytest.mark.parametrize(

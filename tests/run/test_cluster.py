@@ -438,7 +438,7 @@ def test_the_tiles_of_workers_depend_on_the_whole_request(tmp_path):
         ("tcp://127.0.0.1", "tcp://127.0.0.1: no Dask scheduler answers: missing port number"),
         (
             "no.json",
-            "no.json: neither the address of a Dask scheduler (tcp://HOST:PORT) nor its file: No such",
+            "no.json: neither the address of a Dask scheduler (tcp://HOST:PORT) nor its file: no such",
         ),
         (str(PAIR[0]), "nor its file: it holds no address"),
     ],

@@ -376,14 +376,14 @@ def test_a_finished_store_that_cannot_be_written_to_is_resumed_for_output(read_o
 
 def test_what_would_have_to_be_written_to_a_read_only_store_is_one_line(read_only):
     (read_only / "pieces" / "p000000.h5").unlink()
-    with unprivileged(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
+    with unprivileged(), pytest.raises(StoreError, match="s: cannot be written: permission denied"):
         resume(read_only)
 
 
 def test_a_damaged_tile_of_a_read_only_store_is_one_line(read_only):
     (read_only / "tiles" / "r00000c00000.h5").write_bytes(b"rubbish")
     (read_only / "tiles" / "r00000c00000.h5").chmod(0o444)
-    with unprivileged(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
+    with unprivileged(), pytest.raises(StoreError, match="s: cannot be written: permission denied"):
         resume(read_only)
 
 
@@ -399,7 +399,7 @@ def test_the_same_command_again_goes_on_where_it_cannot_be_noted(read_only):
     PAIR.check(outcome)
     [notice] = [event.text for event in events if isinstance(event, Notice)]
     assert notice == (
-        f"{read_only}/manifest.json: cannot be written: Permission denied; "
+        f"{read_only}/manifest.json: cannot be written: permission denied; "
         "a later resume asks for what was noted there before"
     )
 

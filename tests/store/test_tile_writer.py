@@ -153,7 +153,7 @@ def test_a_disk_that_becomes_full_is_reported_at_the_end(store, monkeypatch):
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
         rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
-        with pytest.raises(StoreError, match=r"r00000c00000.h5: cannot be written: No space left"):
+        with pytest.raises(StoreError, match=r"r00000c00000.h5: cannot be written: no space left"):
             store.put_tile(TILE, record(rows.packed()), writer)
     assert not unfinished(store)
 
@@ -208,7 +208,7 @@ def test_a_write_error_in_the_background_is_reported_at_the_end(tmp_path, monkey
 
     monkeypatch.setattr(store_files, "_FLUSH_BYTES", 200_000)
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(StoreError, match="x: cannot be written: Input/output error"):
+    with pytest.raises(StoreError, match="x: cannot be written: input/output error"):
         write_in_pieces(tmp_path / "x")
     assert not at_work
     assert most == [1]

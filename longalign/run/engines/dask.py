@@ -34,7 +34,7 @@ from distributed.comm import CommClosedError
 from longalign._version import __version__
 from longalign.backends.base import Backend, DeviceFacts, FactsAbout, Workers
 from longalign.backends.select import open_backends
-from longalign.errors import BackendError, LongalignError, StoreError
+from longalign.errors import BackendError, LongalignError, StoreError, reason_of
 from longalign.events import Emit, Notice, TileFinished
 from longalign.model.geometry import Tile
 from longalign.phases.left_out import LeftOut
@@ -438,7 +438,7 @@ def _contact(address: str) -> str:
     try:
         return str(json.loads(Path(address).read_text())["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it holds no address"
+        reason = reason_of(error) if isinstance(error, OSError) else "it holds no address"
         raise BackendError(
             f"{address}: neither the address of a Dask scheduler (tcp://HOST:PORT) nor its file: {reason}"
         ) from error
