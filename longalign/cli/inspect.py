@@ -106,11 +106,13 @@ def inspect(path: Path) -> dict[str, Any]:
     """The state of a store as JSON-ready values. Raises StoreError if there is none.
 
     Where there is a store for each strand, `strands` holds the states of both, by strand; that of minus is
-    None before it is made. The other values are those of the two together.
+    None before it is made. The other values are those of the two together. Of one of the two alone, `done`
+    is None.
     """
     if not holds_both_strands(path):
         report = _inspect_one(path)
-        return {**report, "done": _is_done(report, report["command"], report["top"])}
+        done = None if report["of_both_strands"] else _is_done(report, report["command"], report["top"])
+        return {**report, "done": done}
     folders = {strand: strand_folder(path, strand) for strand in STRANDS_OF["both"]}
     found = {strand: _inspect_one(folder) if is_store(folder) else None for strand, folder in folders.items()}
     made = [report for report in found.values() if report is not None]
@@ -250,7 +252,7 @@ def _one_in_words(report: dict[str, Any]) -> str:
         f"scoring  {report['letter_scores']}, {report['gap_convention']}",
         f"output   {report['output']}" + f", {report['output_format']}" * bool(report["output_format"]),
         *([] if report["summary"] is None else [f"summary  {report['summary']}"]),
-        *([f"state    {_state(report)}"] if "done" in report else []),
+        *([] if report.get("done") is None else [f"state    {_state(report)}"]),
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
         f"score    {score}{best}",
         f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",

@@ -102,6 +102,8 @@ def test_a_store_of_both_strands(run) -> None:
     assert report["bytes"] == sum(part["bytes"] for part in report["strands"].values())
     _, out, _ = run("inspect", "s")
     assert out.startswith("s: both strands, done\n\ns/plus: longalign ")
+    assert report["done"] is True
+    assert json.loads(run("inspect", "s/plus", "--json")[1])["done"] is None
     assert ", local, eager start states, minus strand" in out
     code, _, err = run("trace", "s", "--end", "200,300")
     assert (code, err) == (1, "longalign: s: holds a store for each strand: name one, s/plus or s/minus\n")
