@@ -48,7 +48,16 @@ def test_a_signal_at_any_moment(form, number, times):
         assert (process.returncode, err) in [*expected, (0, "")]
 
 
+@pytest.fixture
+def hangup_ends_a_process():
+    """As it does by default. Where `nohup` runs the tests, processes that they start would ignore SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("hangup_ends_a_process")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("command", ["score", "align"])
