@@ -25,7 +25,7 @@ from longalign.model.boundary import BestCell
 from longalign.model.json_fields import is_file_name
 from longalign.model.mode import LOCAL, EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import Sequence, Text
+from longalign.model.sequence import LetterData, Sequence
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # importing it imports Dask
 _MEMORY_SHARE = 0.8
 
 #: The types that the public functions accept as a sequence.
-AnySequence = Sequence | Text
+AnySequence = Sequence | LetterData
 
 
 def resources(
@@ -163,8 +163,8 @@ def align(
     `backend` is "cpu", "cuda" or "auto": CUDA if there is a usable GPU, unless a pair is aligned before a GPU
     has started. `threads` is for the CPU, by default all processors. `devices` are CUDA device numbers.
     `memory` is how many bytes of host memory the whole process may take, by default four fifths of what is
-    free at the call; small pairs need 290 MB, because the first call on a machine compiles. `store_budget` is
-    how many bytes the boundaries that the run keeps may take, on disk or, without a store, in memory.
+    free at the call; even a small pair asks for 290 MB, on a GPU 512 MB. `store_budget` is how many bytes the
+    boundaries that the run keeps may take, on disk or, without a store, in memory.
 
     With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
     plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of
@@ -174,8 +174,8 @@ def align(
     "eager", the store also holds what `trace` needs. With `prune` "auto", cells of the matrix that no optimal
     alignment can visit are left out where that can be proved, which changes no result; "off" computes all of
     them. `cluster` is a Dask scheduler's address or file; its workers, which must see `store`, then perform
-    phase 1. `emit` is called with each event (see the module `longalign.events`), also with the advice that
-    the command line prints. If nothing aligns better than no letters at all, in a mode that permits this, the
+    phase 1. `emit` is called with each event (see the module `longalign.events`), also with notices, such as
+    to try the other strand. If nothing aligns better than no letters at all, in a mode that permits this, the
     alignment has score 0 and no operations.
 
     Threads may align at the same time. A process that is forked while another thread compiles may hang;

@@ -9,7 +9,7 @@ class LongalignError(Exception):
     exit_code = 1
 
     def __init__(self, text: str) -> None:
-        super().__init__(" ".join(text.split("\n")))
+        super().__init__(" ".join(text.splitlines()))
 
 
 class InputError(LongalignError):

@@ -141,8 +141,8 @@ Event = (
 )
 
 #: A function that receives the events of a run. It may be called from any thread of the run, and should
-#: return soon. It must not call functions of longalign, which may wait for the thread that called it. What it
-#: raises ends the run.
+#: return soon. It must not call functions of longalign: they and the run may wait for each other for ever.
+#: What it raises ends the run.
 Emit = Callable[[Event], None]
 
 

@@ -241,7 +241,7 @@ def test_the_example_in_the_readme_is_true():
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("given", [None, Path("q.fa"), ["A", "C"]])
+@pytest.mark.parametrize("given", [None, Path("q.fa"), ["A", "C"], Seq])
 def test_what_holds_no_letters_is_named(given):
     with pytest.raises(
         longalign.InputError, match=f"sequence 'query': want text.* not {type(given).__name__}"
@@ -265,6 +265,12 @@ def test_what_holds_no_letters_is_named(given):
 def test_arguments_of_other_types_are_refused(call, text):
     with pytest.raises(longalign.UsageError, match=text):
         call()
+
+
+@pytest.mark.parametrize("given", [Seq(None, 10), SeqRecord(None)])
+def test_objects_without_letters_are_refused(given):
+    with pytest.raises(longalign.InputError, match="sequence 'query': holds no letters"):
+        longalign.align(given, TARGET)
 
 
 def test_errors_are_one_line():

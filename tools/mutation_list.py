@@ -768,6 +768,50 @@ _STORE = (
 
 _RUN = (
     Fault(
+        "a helper of a CPU sweep outside of its run's context",
+        "longalign/backends/cpu/backend.py",
+        "target=copy_context().run,",
+        "target=lambda call, *of: call(*of),",
+        (
+            "tests/backends/cpu/test_cpu_sweep.py::test_a_helper_reports_that_it_waits_for_the_compiler_to_the_run",
+        ),
+    ),
+    Fault(
+        "compilations reported to a run that is over",
+        "longalign/backends/compilation.py",
+        "        waits.stop()",
+        "        pass",
+        ("tests/backends/test_compilation.py::test_after_a_run_nothing_is_reported_to_it",),
+    ),
+    Fault(
+        "no coarser lattice where the usual one does not fit in memory",
+        "longalign/run/planner.py",
+        "for halvings in range(1, _MOST_HALVINGS + 1):",
+        "for halvings in range(0):",
+        ("tests/run/test_planner.py::test_a_lattice_is_coarser_if_memory_cannot_hold_those_after_the_first",),
+    ),
+    Fault(
+        "a refusal that names too little memory",
+        "longalign/run/planner.py",
+        "        needed = _least_memory(request, resources)\n",
+        "        needed = _least_memory(request, replace(resources, store_budget=None))\n",
+        ("tests/run/test_planner.py::test_what_a_refusal_asks_for_is_enough_and_more_is_so_too",),
+    ),
+    Fault(
+        "SIGHUP not handled",
+        "longalign/cli/interrupts.py",
+        "(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)",
+        "(signal.SIGINT, signal.SIGTERM)",
+        ("tests/cli/test_signals.py::test_a_signal_while_a_kernel_is_compiled_does_not_wait_for_it",),
+    ),
+    Fault(
+        "inspect calls a damaged store done",
+        "longalign/cli/inspect.py",
+        "\"done{', but damaged' * bool(report['damaged'])}\"",
+        '"done"',
+        ("tests/cli/test_cli.py::test_inspect",),
+    ),
+    Fault(
         "a run that sets no limit for held tiles",
         "longalign/run/pipeline.py",
         "WriteBehind(store, devices, emit, most_held)",

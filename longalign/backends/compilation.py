@@ -3,8 +3,8 @@
 A back end compiles a kernel when it first needs it. Each compilation goes through `compile_or_load`, which
 reports the wait to the run, or refuses to compile on behalf of `is_on_disk`.
 
-Several runs may be active in a process. Each hears of its own waits: it is known by its context
-(`contextvars`), of which the threads of the run work in copies.
+Several runs may be active in a process, and each hears of its own waits. Each has a context of its own
+(`contextvars`), and its threads work in copies of that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from longalign.events import CompileFinished, CompileStarted, Emit, ignore
 from longalign.system.threads import in_own_thread
 
 T = TypeVar("T")
+
+#: Seconds that a kernel takes at most to be loaded from disk, usually.
+_LONGEST_LOAD = 0.5
 
 
 def _nothing() -> None:
@@ -54,6 +57,11 @@ class _Waits:
         self._waits: set[object] = set()
         self._since = 0.0
 
+    def stop(self) -> None:
+        """Report nothing from now on."""
+        with self._lock:
+            self._emit = ignore
+
     def begin(self, wait: object, device: str) -> None:
         with self._lock:
             is_first = not self._waits
@@ -80,11 +88,13 @@ def compiles_reported(emit: Emit) -> Iterator[None]:
 
     That is this thread, or one that was started in the block and works in a copy of its context.
     """
-    before = _waits.set(_Waits(emit))
+    waits = _Waits(emit)
+    before = _waits.set(waits)
     try:
         yield
     finally:
         _waits.reset(before)
+        waits.stop()  # a thread that was left behind may still wait
 
 
 @contextmanager
@@ -96,6 +106,21 @@ def waiting_for_compiler(device: str) -> Iterator[None]:
         yield
     finally:
         waits.end(wait, device)
+
+
+@contextmanager
+def kernel_lock(lock: threading.Lock, device: str) -> Iterator[None]:
+    """Hold the lock under which a kernel of `device` is compiled or loaded.
+
+    If another thread holds it for longer than loading takes, it compiles, and this thread waits for that.
+    """
+    if not lock.acquire(timeout=_LONGEST_LOAD):
+        with waiting_for_compiler(device):
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def compile_or_load(device: str, is_cached: Callable[[], bool], call: Callable[[], T]) -> T:

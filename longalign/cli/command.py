@@ -93,12 +93,16 @@ def _resume_command(options: Namespace) -> str | None:
     folder = Path(options.store)
     if not any((folder / name).is_file() for name in ("manifest.json", "plus/manifest.json", "pairs.json")):
         return None
-    store = f"./{options.store}" if options.store.startswith("-") else options.store  # not an option
     again = ["--cluster", options.cluster] if options.cluster else []
     if "query" not in options:  # the store notes the output of `align`, not that of `resume`
         given = {name: getattr(options, name) for name in ("output", "json", "format")}
         again += [f"--{name}={value}" for name, value in given.items() if value is not None]
-    return shlex.join(["longalign", "resume", store, *again])
+    return shlex.join(["longalign", "resume", as_argument(options.store), *again])
+
+
+def as_argument(path: str) -> str:
+    """A path that is not taken for an option."""
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _is_full_disk(error: BaseException | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 from argparse import Namespace
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from longalign.cli.command import as_argument
 from longalign.cli.noted_options import checked_options
 from longalign.formats.output import STDOUT, open_output
 from longalign.model.boundary import Waypoint
@@ -219,7 +221,11 @@ def _in_words(report: dict[str, Any]) -> str:
 
 
 def _state(report: dict[str, Any]) -> str:
-    return "done" if report["done"] else f"not done; go on with: longalign resume {report['path']}"
+    if report["done"]:
+        return f"done{', but damaged' * bool(report['damaged'])}"
+    path = Path(report["path"])
+    store = str(path.parent if PairStores.are_in(path.parent) else path)
+    return f"not done; go on with: {shlex.join(['longalign', 'resume', as_argument(store)])}"
 
 
 def _next_best_in_words(report: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-#: SIGHUP arrives when a terminal is closed, unless the command was started by `nohup`.
+#: SIGHUP arrives when a terminal is closed. Under `nohup` it is ignored, and stays so.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: The file name in the code objects of Python's import system.

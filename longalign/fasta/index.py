@@ -52,8 +52,10 @@ def read_indexed(path: str, choices: list[Choice]) -> Record | None:
             letters = fasta.fetch(name, start, end).encode("ascii", "replace")
     except (OSError, ValueError) as error:
         index = f"{path}.fai and .gzi" if first_bytes(path, len(GZIP_MAGIC)) == GZIP_MAGIC else f"{path}.fai"
-        # pysam's own errors, which have no number, also blame the file for a bad index.
-        reason = reason_of(error) if isinstance(error, OSError) and error.errno else "make the index again"
+        # pysam's own errors, which have no number, do not tell a bad index from a bad file.
+        reason = "one of them is damaged; make the index again"
+        if isinstance(error, OSError) and error.errno:
+            reason = reason_of(error)
         raise InputError(f"cannot be read through its index {index}: {reason}") from error
     finally:
         pysam.set_verbosity(verbosity)

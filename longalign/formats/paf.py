@@ -128,7 +128,7 @@ def _side(sequence: Sequence, start: int, end: int) -> tuple[str, int, int, int]
 def write_paf(alignment: Alignment, file: TextIO) -> None:
     """Write an alignment to an open text file as one line; nothing for an alignment without columns.
 
-    Raises UsageError for anything but an alignment, or a file that is not open.
+    Raises UsageError for anything but an alignment, and for a path in place of a file.
     """
     check_alignment(alignment)
     if not hasattr(file, "write"):

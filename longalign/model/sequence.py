@@ -23,7 +23,7 @@ from longalign.model.strand import Strand
 Letters = NDArray[np.uint8]
 
 #: What letters can be made from: text, bytes, whatever `bytes()` converts, as Biopython's Seq, or an array.
-Text = str | bytes | bytearray | memoryview | SupportsBytes | Letters
+LetterData = str | bytes | bytearray | memoryview | SupportsBytes | Letters
 
 #: The source of a sequence that was not read from a file.
 MEMORY = "memory"
@@ -65,7 +65,7 @@ class Sequence:
     def from_letters(
         cls,
         name: str,
-        data: Text,
+        data: LetterData,
         *,
         source: str = MEMORY,
         description: str = "",
@@ -193,7 +193,7 @@ def _from(source: str) -> str:
     return "" if source == MEMORY else f"{source}: "
 
 
-def _as_bytes(source: str, name: str, data: Text) -> bytes | bytearray:
+def _as_bytes(source: str, name: str, data: LetterData) -> bytes | bytearray:
     if isinstance(data, str):
         return data.encode("ascii", "replace")  # one byte a character, so that positions stay true
     if isinstance(data, memoryview) and data.itemsize == 1:
@@ -207,14 +207,17 @@ def _as_bytes(source: str, name: str, data: Text) -> bytes | bytearray:
         return data.tobytes()
     if isinstance(data, bytes | bytearray):
         return data
-    if isinstance(data, SupportsBytes) and not isinstance(data, PathLike):
-        return bytes(data)
+    if isinstance(data, SupportsBytes) and not isinstance(data, PathLike | type):
+        try:
+            return bytes(data)
+        except Exception as error:  # of the library that the object comes from
+            raise InputError(f"{_place(source, name)}: holds no letters: {error}") from error
     raise InputError(
         f"{_place(source, name)}: want text, bytes or an array of uint8, not {type(data).__name__}"
     )
 
 
-def _checked(source: str, name: str, data: Text, offset: int, alphabet: Alphabet) -> Letters:
+def _checked(source: str, name: str, data: LetterData, offset: int, alphabet: Alphabet) -> Letters:
     """The letters in upper case. Raises InputError for the first that is not one."""
     if not isinstance(alphabet, Alphabet):
         raise InputError(

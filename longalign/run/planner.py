@@ -105,6 +105,10 @@ _MORE_IN_MEMORY = 3
 #: side of a chunk is this many times as long.
 _CHUNK_OF_EQUALS = 8
 
+#: If the usual lattice does not fit in memory, it is made coarser at most this often before all lines inside
+#: of tiles are given up.
+_MOST_HALVINGS = 10
+
 
 def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     """Cut the DP matrix of a run into a grid with which the run stays inside `resources`.
@@ -112,7 +116,6 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     Raises UsageError, with figures, if the store budget, the memory or the space on the store's disk is too
     small. For a store budget, the message names larger ones and about how long a run would take with each.
     """
-
     try:
         return _cut_or_name_budgets(request, resources, emit)
     except MemoryTooSmall:
@@ -121,33 +124,31 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
 
 def _lack_of_memory(request: Request, resources: Resources) -> UsageError:
     """The error for too little memory. If the store budget is too small as well, it says so."""
-    memory, with_any_budget = resources.memory, replace(resources, store_budget=None)
-    if _has_plan(request, with_any_budget):
-        needed, then = _least_memory(request, resources), ""
+    memory, then = resources.memory, ""
+    with_plenty = _refusal(request, replace(resources, memory=_BEYOND_ANY_MEMORY))
+    if isinstance(with_plenty, BudgetTooSmall):
+        needed = _least_memory(request, replace(resources, store_budget=None))
+        try:
+            _cut_or_name_budgets(request, replace(resources, memory=needed), ignore)
+        except UsageError as refused:
+            then = f"; {refused}"
     else:
-        needed = _least_memory(request, with_any_budget)
-        then = _complaint_about_budget(request, replace(resources, memory=needed))
-    if not then and request.in_memory and _has_plan(replace(request, store_path=Path()), resources):
-        then = "; with --store DIR, which keeps boundaries on disk, that would do"
+        needed = _least_memory(request, resources)
+        if request.in_memory and _refusal(replace(request, store_path=Path()), resources) is None:
+            then = "; with --store DIR, which keeps boundaries on disk, that would do"
     return UsageError(too_little(request, needed, memory) + then)
 
 
-def _complaint_about_budget(request: Request, resources: Resources) -> str:
-    """That the store budget is too small, to be added to a message; empty if it is not."""
+def _refusal(request: Request, resources: Resources) -> UsageError | None:
+    """Why there is no plan, even with the coarsest lattice; None if there is one."""
     try:
-        _plan(request, resources)
-    except BudgetTooSmall as refused:
-        return f"; {refused}"
-    except UsageError:
-        pass  # with this budget, the run needs still more memory
-    return ""
-
-
-def _has_plan(request: Request, resources: Resources) -> bool:
-    with suppress(UsageError):
-        _plan(request, resources)
-        return True
-    return False
+        if request.rows * request.cols == 0:
+            _plan_without_cells(request, resources)
+        else:
+            _fitting_grid(replace(_Cutter.of(request, resources), fineness=0.0), resources)
+    except UsageError as refused:
+        return refused
+    return None
 
 
 def check_letters(request: Request, resources: Resources, prunes: bool) -> None:
@@ -180,7 +181,7 @@ def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> 
         try:
             others = _budgets(request, resources)
         except MemoryTooSmall:  # for every budget
-            return plan(request, replace(resources, store_budget=None), emit)
+            raise _lack_of_memory(request, resources) from None
         named = budget_error(request.rows, request.cols, resources.store_budget, others[0].size)
         raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
@@ -192,11 +193,10 @@ def _least_memory(request: Request, resources: Resources) -> int:
     """
 
     def fits(memory: int) -> bool:
-        try:
-            _plan(request, replace(resources, memory=memory))
-        except MemoryTooSmall:
-            return False
-        return True
+        refused = _refusal(request, replace(resources, memory=memory))
+        if refused is not None and not isinstance(refused, MemoryTooSmall | BudgetTooSmall):
+            raise refused
+        return refused is None
 
     refused = resources.memory
     low, high = refused, 2 * max(refused, WORKER_PROGRAM_BYTES)
@@ -248,12 +248,10 @@ def _plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     cutter = _Cutter.of(request, resources)
     try:
         grid = _fitting_grid(cutter, resources)
-    except (BudgetTooSmall, MemoryTooSmall) as refused:
-        is_for_budget = cutter.store_budget is not None and isinstance(refused, MemoryTooSmall)
-        coarse = None if is_for_budget else _grid_of_coarse_lattice(cutter, resources)
-        if coarse is None:
-            raise
-        grid = coarse
+    except (BudgetTooSmall, MemoryTooSmall):
+        grid = _grid_of_coarser_lattice(cutter, resources)
+        if not request.edges_only:
+            emit(_memory_is_short(grid, request))
     if not request.in_memory:
         check_disk(grid, request)
         if cutter.lacks_disk:
@@ -270,25 +268,33 @@ def _fitting_grid(cutter: _Cutter, resources: Resources) -> Grid:
     return grid
 
 
-def _grid_of_coarse_lattice(cutter: _Cutter, resources: Resources) -> Grid | None:
-    """The same with less room for the lattice, halved until the run fits in memory. None if it never does.
+def _grid_of_coarser_lattice(cutter: _Cutter, resources: Resources) -> Grid:
+    """The grid with the finest lattice, to a factor of two, with which the run fits in memory after all.
 
-    Tiles through which many lines run take more memory. Smaller tiles have more edges, for which the room may
-    be too small, although a coarser lattice of larger tiles would fit.
+    It may fit although the usual lattice does not: tiles through which many lines run take more memory, and
+    smaller tiles have more edges. Raises UsageError, as `_plan` does, if no lattice will do.
     """
-    while cutter.has_room:
-        cutter = cutter.halved()
+    coarsest = _fitting_grid(replace(cutter, fineness=0.0), resources)
+    for halvings in range(1, _MOST_HALVINGS + 1):
         with suppress(UsageError):
-            return _fitting_grid(cutter, resources)
-    return None
+            return _fitting_grid(replace(cutter, fineness=0.5**halvings), resources)
+    return coarsest
+
+
+def _memory_is_short(grid: Grid, request: Request) -> Notice:
+    return Notice(f"memory is short (--mem), so few boundaries are kept: {_later_phases(grid, request)}")
 
 
 def _disk_is_short(grid: Grid, request: Request) -> Notice:
-    share = format_share(path_share(grid, request.is_eager))
     return Notice(
-        f"{request.store_path}: little of the disk is free, so few boundaries are stored: phases 2 and 3 "
-        f"compute about {share} as many cells as phase 1"
+        f"{request.store_path}: little of the disk is free, so few boundaries are stored: "
+        f"{_later_phases(grid, request)}"
     )
+
+
+def _later_phases(grid: Grid, request: Request) -> str:
+    share = format_share(path_share(grid, request.is_eager))
+    return f"phases 2 and 3 compute about {share} as many cells as phase 1"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,6 +303,8 @@ class _Cutter:
 
     `lattice_room` is the number of bytes of memory or disk that a lattice may take if there is no store
     budget. `tile_room` is the number of bytes of host memory that the boundaries of one tile may take.
+    `fineness`, 0..1, says how much of the room inside of tiles the lattice uses; at 0, it consists of the
+    edges of tiles.
     """
 
     request: Request
@@ -304,6 +312,7 @@ class _Cutter:
     devices: Sequence[DeviceFacts]
     lattice_room: int
     tile_room: int
+    fineness: float = 1.0
 
     @classmethod
     def of(cls, request: Request, resources: Resources) -> _Cutter:
@@ -318,16 +327,6 @@ class _Cutter:
         if min(device.max_boundary_cells for device in devices) < 2 * _MIN_TILE_SIDE:
             raise BackendError("too little device memory is free for the boundaries of even a small tile")
         return cls(request, resources.store_budget, devices, room, tile_room)
-
-    @property
-    def has_room(self) -> bool:
-        """Whether there is any room for a lattice."""
-        return (self.lattice_room if self.store_budget is None else self.store_budget) > 0
-
-    def halved(self) -> _Cutter:
-        """The cutter for half of the room for a lattice."""
-        budget = None if self.store_budget is None else self.store_budget // 2
-        return replace(self, lattice_room=self.lattice_room // 2, store_budget=budget)
 
     @property
     def min_tile_cells(self) -> int:
@@ -349,9 +348,12 @@ class _Cutter:
         because some tiles are swept again after each.
 
         If the edges of these tiles would take more bytes than allowed, larger tiles are tried: first those
-        that share the matrix among all devices, then the largest that every device can sweep.
+        that share the matrix among all devices, then the largest that every device can sweep. These are also
+        the tiles of the coarsest lattice.
         """
         request = self.request
+        if self.fineness == 0:
+            return _common_shape(request, [device.largest for device in self.devices])
         budget = self.lattice_room
         if self.store_budget is not None and not request.edges_only:
             budget = self.store_budget
@@ -394,6 +396,7 @@ class _Cutter:
             room *= _MORE_IN_MEMORY
         if budget is not None:
             room = min(budget, room)
+        room = int(self.fineness * room)
         longer = _CHUNK_OF_EQUALS if request.is_of_equals else 1
         side = longer * max(_MIN_PRUNED_CHUNK, *(device.least_chunk for device in self.devices))
         while True:
@@ -425,13 +428,17 @@ class _Cutter:
         if request.is_narrow and not request.edges_only:
             return self._pruned_grid(tile_shape, strip_width)
         if request.edges_only:
-            budget = None
-        elif self.store_budget is not None:
+            return plan_grid(rows, cols, tile_shape, None, cell_bytes, strip_width)
+        smallest = smallest_budget(rows, cols, tile_shape, cell_bytes)
+        if self.store_budget is not None:
             budget = self.store_budget
+        elif self.fineness == 0 and request.in_memory:
+            budget = smallest  # whether that is too much, `check_memory` decides
         else:
-            smallest = smallest_budget(rows, cols, tile_shape, cell_bytes)
             check_room(request, smallest, self.lattice_room, shape != self.first_shape())
             budget = min(self.lattice_room, max(self._useful_budget(), smallest))
+        if budget > smallest:
+            budget = smallest + int(self.fineness * (budget - smallest))
         return plan_grid(rows, cols, tile_shape, budget, cell_bytes, strip_width)
 
     @property

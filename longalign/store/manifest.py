@@ -112,7 +112,7 @@ class SequenceRecord:
         if (self.length, self.sha256) == (given.length, given.sha256):
             return []
         if (self.length, self.name) == (given.length, given.name):
-            return [f"the letters of the {side} {given.place} are others now"]
+            return [f"the letters of the {side} {given.place} differ from those in the store"]
         stored = f"{self.name!r} with {self.length:,} letters"
         return [f"the {side} is {stored} in the store, and {given.place} with {given.length:,} letters now"]
 

@@ -54,10 +54,14 @@ class SealedJson:
             text = file.read(self.most_bytes + 1)
         if len(text) > self.most_bytes:
             raise StoreError(
-                f"{path}: damaged: larger than {self.what}, which has at most {self.most_bytes:,} bytes"
+                f"{path}: damaged: larger than {self.what}, which has at most {self.most_bytes:,} "
+                f"bytes{ADVICE}"
             )
         try:
             content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"{path}: damaged: it is not JSON{ADVICE}") from error
+        try:
             if not isinstance(content, dict) or content.get("format") != self.format:
                 raise StoreError(f"{path}: not {self.what}")
             version = content.get("version")
@@ -67,10 +71,8 @@ class SealedJson:
             if content.pop("sha256", None) != digest(content):
                 raise StoreError(f"{path}: damaged: its SHA-256 differs from the one in it{ADVICE}")
             return parse(content)
-        except InputError as error:
+        except (ValueError, RecursionError, InputError) as error:
             raise StoreError(f"{path}: damaged: {error}{ADVICE}") from error
-        except (ValueError, RecursionError) as error:
-            raise StoreError(f"{path}: damaged: it is not JSON{ADVICE}") from error
 
 
 def digest(fields: dict[str, Any]) -> str:

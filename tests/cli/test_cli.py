@@ -491,11 +491,17 @@ def test_inspect(run, refuse, pair):
     assert (report["tiles_done"], report["cells_done"], report["pieces_done"]) == (0, 0, 1)
     assert (report["score"], report["done"]) == (None, False)
     assert "\nstate    not done; go on with: longalign resume s\n" in run("inspect", "s")[1]
+    Path("s").rename("my store")
+    assert "longalign resume 'my store'\n" in run("inspect", "my store")[1]
+    Path("my store").rename("s")
     assert len(report["damaged"]) == 1
     assert report["scoring"] == {"match": 1, "mismatch": -3, "gap_open": 3, "gap_extend": 2}
     assert report["gap_convention"] == "a gap of length k costs 3 + k*2"
     assert "damaged  s/tiles/r00000c00000.h5: damaged: " in run("inspect", "s")[1]
+    run("resume", "s", "-q", "--backend", "cpu")
     Path("s/sequences.h5").write_bytes(b"rubbish")
+    assert "\nstate    done, but damaged\n" in run("inspect", "s")[1]
+    Path("s/tiles/r00000c00000.h5").write_bytes(b"rubbish")
     assert len(json.loads(run("inspect", "s", "--json")[1])["damaged"]) == 2
     assert "damaged  s/sequences.h5: damaged: " in run("inspect", "s")[1]
 

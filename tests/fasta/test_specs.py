@@ -225,9 +225,8 @@ def test_a_stale_index_is_not_used(write: Write) -> None:
 def test_an_index_of_another_file_is_an_error(write: Write, capfd: pytest.CaptureFixture[str]) -> None:
     path = write(b">one\nACGT\n")
     Path(f"{path}.fai").write_text("one\t4000\t5\t60\t61\n")
-    assert (
-        error(f"{path}:one") == f"{path}: cannot be read through its index {path}.fai: make the index again"
-    )
+    complaint = f"cannot be read through its index {path}.fai: one of them is damaged; make the index again"
+    assert error(f"{path}:one") == f"{path}: {complaint}"
     Path(f"{path}.fai").write_text("one\t4\t1\t4\t5\n")
     assert f"record 'one' is not where the index {path}.fai has it" in error(f"{path}:one")
     Path(f"{path}.fai").write_text("one 4 1 4 5\n")

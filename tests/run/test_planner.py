@@ -253,7 +253,9 @@ def test_the_lattice_of_a_narrow_band_is_as_fine_as_plentiful_memory_allows(memo
 )
 def test_a_finer_lattice_does_not_make_tiles_too_large_for_memory(rows, cols, share, memory):
     """The lattice would have room, but not a tile with all of its lines."""
-    grid = plan(Request(rows, cols, share=share), Resources([LikeGpu(1)], memory))
+    notices = []
+    grid = plan(Request(rows, cols, share=share), Resources([LikeGpu(1)], memory), notices.append)
+    assert notices == []  # nor is the whole lattice made coarser for that
     assert kept_bytes(grid, Request(rows, cols, share=share)) < memory
 
 
@@ -318,12 +320,11 @@ def test_the_lattices_of_several_alignments_fit_in_memory(length, path, memory):
     assert (2 + (path is None)) * grid.stored_cells * request.cell_bytes <= memory
 
 
-def test_a_store_budget_is_refused_if_memory_cannot_hold_the_lattices_after_the_first(monkeypatch):
+def test_a_lattice_is_coarser_if_memory_cannot_hold_those_after_the_first(monkeypatch):
     monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=1 << 40))
     request, using = Request(10**7, 10**7, store_path=Path()), Resources([CpuBackend(1)], 3 << 30, 2 << 30)
-    assert plan(request, using).stored_cells * request.cell_bytes > 1 << 30
-    with pytest.raises(UsageError, match="of memory"):
-        plan(replace(request, top=10), using)
+    several = plan(replace(request, top=10), using).stored_cells * request.cell_bytes
+    assert several < 1 << 30 < plan(request, using).stored_cells * request.cell_bytes
 
 
 def test_tiles_are_small_where_several_alignments_are_looked_for():
@@ -475,34 +476,68 @@ def test_the_memory_that_a_refusal_asks_for_is_enough_for_the_same_grid():
 
 def test_memory_that_would_do_without_the_boundaries_points_to_a_store(free):
     free(1 << 40)
-    with pytest.raises(UsageError, match=r"the budget is 2\.9G \(--mem\); with --store DIR, .* would do"):
-        plan(Request(10**7, 10**7, "align", None), resources((10**7, 10**7), 3000 * MB, 5 << 30))
+    with pytest.raises(UsageError, match=r"the budget is 4G \(--mem\); with --store DIR, .* would do"):
+        plan(Request(3 * 10**7, 3 * 10**7, "align", None), resources((10**7, 10**7), 4 << 30))
 
 
 def test_memory_and_a_store_budget_that_are_too_small_are_named_at_once():
     """Otherwise, a user who gives the memory that a message names would be asked for more again."""
     request, using = Request(580_000, 580_000), resources((10**7, 10**7), 60 * MB, 2 * MB)
-    both = r"need about (\S+) of memory.*; --store-budget \S+ is too small .*: at least (\S+) are needed$"
+    both = r"need about (\S+) of memory.*; --store-budget \S+ is too small .*: at least (\S+) are needed"
     with pytest.raises(UsageError, match=both) as caught:
         plan(request, using)
     needed, least = map(parse_size, re.search(both, str(caught.value)).groups())
     assert plan(request, replace(using, memory=needed, store_budget=least))
 
 
-@given(st.integers(10_000, 10**6), st.integers(0, 1 << 30))
-@example(80_000, 490 * MB)
-def test_more_memory_never_makes_a_run_impossible(length, more):
-    request = Request(length, length)
-    with pytest.raises(UsageError, match="need about") as caught:
-        plan(request, resources((10**7, 10**7), MB))
-    needed = parse_size(str(caught.value).split("about ")[1].split()[0])
-    assert plan(request, resources((10**7, 10**7), needed + more))
+@given(
+    st.integers(1_000, 10**8),
+    st.integers(1_000, 10**8),
+    st.integers(20, 36),
+    st.one_of(st.none(), st.integers(12, 44)),
+    st.sampled_from([None, Path()]),
+    st.sampled_from(["lazy", "eager"]),
+)
+@example(80_000, 80_000, 28, None, None, "lazy")
+@example(10**6, 10**6, 29, 29, None, "lazy")
+def test_what_a_refusal_asks_for_is_enough_and_more_is_so_too(rows, cols, memory, budget, path, states):
+    request = Request(rows, cols, store_path=path, start_states=states)
+    using = resources((10**7, 10**7), 1 << memory, None if budget is None else 1 << budget)
+    disk = SimpleNamespace(free=1 << 60)
+    with mock.patch("longalign.run.grid_bytes.disk_usage", return_value=disk):
+        for _ in range(2):
+            try:
+                plan(request, using)
+                break
+            except UsageError as refused:
+                asked = re.search(r"need about (\S+) of memory", str(refused))
+                least = re.search(r"at least (\S+) are needed", str(refused))
+                assert asked or least
+                using = replace(
+                    using,
+                    memory=parse_size(asked[1]) if asked else using.memory,
+                    store_budget=parse_size(least[1]) if least else using.store_budget,
+                )
+        plan(request, using)
+        plan(request, replace(using, memory=using.memory + (1 << 25)))
+        if budget is not None:
+            plan(request, replace(using, store_budget=3 * using.store_budget))
+
+
+def test_a_coarser_lattice_for_lack_of_memory_is_mentioned():
+    notices = []
+    using = resources((10**7, 10**7), 3000 * MB, budget=5 << 30)
+    grid = plan(Request(10**7, 10**7), using, notices.append)
+    assert notices[0].text.startswith("memory is short (--mem), so few boundaries are kept: phases 2 and 3 ")
+    finer = plan(Request(10**7, 10**7), replace(using, memory=16 << 30), notices.append)
+    assert max(grid.chunk_shape) > max(finer.chunk_shape)
+    assert len(notices) == 1
 
 
 def test_a_disk_that_is_full_does_not_hide_what_memory_is_needed(free):
     free(1 << 20)
-    with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is 2\.9G \(--mem\)$"):
-        plan(Request(10**7, 10**7, "align", None), resources((10**7, 10**7), 3000 * MB, 5 << 30))
+    with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is 4G \(--mem\)$"):
+        plan(Request(3 * 10**7, 3 * 10**7, "align", None), resources((10**7, 10**7), 4 << 30))
 
 
 def test_tiles_may_be_many_where_that_is_not_for_want_of_memory(free):

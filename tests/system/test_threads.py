@@ -253,8 +253,8 @@ def test_a_call_in_a_thread_of_its_own_has_its_result():
         in_own_thread(lambda: 1 // 0)
 
 
-def test_the_interpreter_waits_for_a_call_that_is_not_interrupted():
-    """Also if a thread of a pool, which is a daemon, waits for it."""
+def test_a_thread_of_its_own_is_no_daemon():
+    """So the interpreter waits for it at its end, also if a daemon started it, as a thread of a pool is."""
     with WorkerThreads(1) as threads:
         own = threads.submit(in_own_thread, threading.current_thread).result()
     assert not own.daemon

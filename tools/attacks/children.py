@@ -31,7 +31,7 @@ SMALL = ROOT / "tests" / "helpers" / "small_tile_cli.py"
 
 #: Exit codes of longalign: done; wrong input or store; wrong usage; failure of a back end or of the system.
 DONE, INPUT, USAGE, BACKEND = 0, 1, 2, 3
-INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 _SECONDS = 30.0
 #: How long a process that gets SIGABRT may take to print its stacks and end.

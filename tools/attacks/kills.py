@@ -39,7 +39,7 @@ from attacks.children import (
 )
 from attacks.problems import Problem, variants
 
-_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _VARIANTS = 12
 _REAL_SHARE = 0.1
 _LONGEST_REAL = 2.5

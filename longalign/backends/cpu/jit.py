@@ -11,7 +11,7 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-from longalign.backends.compilation import compile_or_load
+from longalign.backends.compilation import compile_or_load, kernel_lock
 from longalign.backends.cpu.kernel_cache import CpuCache
 from longalign.errors import BackendError
 from longalign.system.gc_pause import collector_at_rest
@@ -87,7 +87,7 @@ def compiled_once(make: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 
     @wraps(make)
     def get(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with making:
+        with kernel_lock(making, "cpu"):
             return kept(*args, **kwargs)  # type: ignore[arg-type]  # all arguments are hashable
 
     return get

@@ -10,7 +10,7 @@ from itertools import product
 from threading import Lock
 from typing import Any
 
-from longalign.backends.compilation import compile_or_load
+from longalign.backends.compilation import compile_or_load, kernel_lock
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.devices import one_line
 from longalign.backends.cuda.kernel_cache import CudaCache
@@ -123,7 +123,7 @@ def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager
 
     Raises BackendError if the kernel does not compile.
     """
-    with _loading:
+    with kernel_lock(_loading, device):
         kernel = dispatcher(spec, device)
 
         def is_cached() -> bool:

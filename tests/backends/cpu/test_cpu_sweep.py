@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from llvmlite import binding
 
 from longalign.backends.base import SweepJob
+from longalign.backends.compilation import compiles_reported, waiting_for_compiler
 from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, worker, workspace
 from longalign.backends.cpu.config import KernelConfig
 from longalign.backends.cpu.jit import compile_callee
@@ -467,3 +468,15 @@ def test_a_processor_with_avx2_only(tmp_path):
         text=True,
     ).stdout
     assert output.strip() == "haswell"
+
+
+def test_a_helper_reports_that_it_waits_for_the_compiler_to_the_run(monkeypatch):
+    def wait(*_) -> None:
+        with waiting_for_compiler("helper"):
+            pass
+
+    monkeypatch.setattr(backend._Worker, "help", wait)
+    events, job = [], whole_matrix(*np.zeros((2, 2000), np.uint8), Scoring(), True)
+    with compiles_reported(events.append):
+        CpuBackend(2).sweep([job])
+    assert [event.device for event in events if event.device != "cpu"] == ["helper"] * 2
