@@ -788,7 +788,7 @@ _RUN = (
         "longalign/run/planner.py",
         "for halvings in range(1, _MOST_HALVINGS + 1):",
         "for halvings in range(0):",
-        ("tests/run/test_planner.py::test_a_lattice_is_coarser_if_memory_cannot_hold_those_after_the_first",),
+        ("tests/run/test_planner.py::test_a_coarser_lattice_for_lack_of_memory_is_mentioned",),
     ),
     Fault(
         "a refusal that names too little memory",
