@@ -1,4 +1,4 @@
-"""The bytes of memory and disk that a grid takes, and the errors where they are not there."""
+"""The bytes of memory and disk that a grid takes, and what is said where they are not there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from shutil import disk_usage
 
 from longalign.backends.base import Workers
 from longalign.errors import MemoryTooSmall, UsageError
+from longalign.events import Notice
 from longalign.model.geometry import (
     BYTES_PER_CELL,
     BYTES_PER_START,
@@ -19,6 +20,7 @@ from longalign.model.geometry import (
     stored_cells,
 )
 from longalign.model.mode import Mode
+from longalign.run.cost_model import format_share, path_share
 from longalign.run.host_memory import fixed_bytes, fixed_bytes_of_worker
 from longalign.run.request import Request, Resources
 from longalign.system.sizes import round_size, size_in_words
@@ -192,6 +194,24 @@ def too_little(request: Request, needed: int, memory: int, pruned: int | None = 
     return (
         f"{request} need about {_about(needed)} of memory{best}, and the budget is {_at_most(memory)} (--mem)"
     )
+
+
+def memory_is_short(grid: Grid, request: Request) -> Notice:
+    """That the lattice is coarse for lack of memory."""
+    return Notice(f"memory is short (--mem), so fewer boundaries are kept: {_later_phases(grid, request)}")
+
+
+def disk_is_short(grid: Grid, request: Request) -> Notice:
+    """The same for lack of space on the disk of the store."""
+    return Notice(
+        f"{request.store_path}: little of the disk is free, so few boundaries are stored: "
+        f"{_later_phases(grid, request)}"
+    )
+
+
+def _later_phases(grid: Grid, request: Request) -> str:
+    share = format_share(path_share(grid, request.is_eager))
+    return f"phases 2 and 3 compute about {share} as many cells as phase 1"
 
 
 def _check_worker(request: Request, needed: int, workers: Workers) -> None:

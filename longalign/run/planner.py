@@ -10,7 +10,7 @@ from pathlib import Path
 
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
-from longalign.events import Emit, Notice, ignore
+from longalign.events import Emit, ignore
 from longalign.model.geometry import (
     LINE_STEP,
     Grid,
@@ -25,15 +25,15 @@ from longalign.run.cost_model import (
     SpeedModel,
     describe_budgets,
     example_budgets,
-    format_share,
-    path_share,
 )
 from longalign.run.grid_bytes import (
     check_disk,
     check_memory,
     check_room,
+    disk_is_short,
     kept_bytes,
     lattice_room,
+    memory_is_short,
     most_boundary_cells,
     spare_bytes,
     tile_bytes,
@@ -251,11 +251,11 @@ def _plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     except (BudgetTooSmall, MemoryTooSmall):
         grid = _grid_of_coarser_lattice(cutter, resources)
         if not request.edges_only:
-            emit(_memory_is_short(grid, request))
+            emit(memory_is_short(grid, request))
     if not request.in_memory:
         check_disk(grid, request)
         if cutter.lacks_disk:
-            emit(_disk_is_short(grid, request))
+            emit(disk_is_short(grid, request))
     return grid
 
 
@@ -279,22 +279,6 @@ def _grid_of_coarser_lattice(cutter: _Cutter, resources: Resources) -> Grid:
         with suppress(UsageError):
             return _fitting_grid(replace(cutter, fineness=0.5**halvings), resources)
     return coarsest
-
-
-def _memory_is_short(grid: Grid, request: Request) -> Notice:
-    return Notice(f"memory is short (--mem), so few boundaries are kept: {_later_phases(grid, request)}")
-
-
-def _disk_is_short(grid: Grid, request: Request) -> Notice:
-    return Notice(
-        f"{request.store_path}: little of the disk is free, so few boundaries are stored: "
-        f"{_later_phases(grid, request)}"
-    )
-
-
-def _later_phases(grid: Grid, request: Request) -> str:
-    share = format_share(path_share(grid, request.is_eager))
-    return f"phases 2 and 3 compute about {share} as many cells as phase 1"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
