@@ -22,7 +22,7 @@ from longalign.system.threads import in_own_thread
 
 T = TypeVar("T")
 
-#: Seconds that a kernel takes at most to be loaded from disk, usually.
+#: A kernel is usually loaded from disk in fewer seconds than this.
 _LONGEST_LOAD = 0.5
 
 
@@ -112,7 +112,7 @@ def waiting_for_compiler(device: str) -> Iterator[None]:
 def kernel_lock(lock: threading.Lock, device: str) -> Iterator[None]:
     """Hold the lock under which a kernel of `device` is compiled or loaded.
 
-    If another thread holds it for longer than loading takes, it compiles, and this thread waits for that.
+    A thread that holds it for longer than loading takes is compiling. The wait for it is then reported.
     """
     if not lock.acquire(timeout=_LONGEST_LOAD):
         with waiting_for_compiler(device):

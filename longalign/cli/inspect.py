@@ -26,7 +26,7 @@ from longalign.phases.score import end_cell
 from longalign.store import DirectoryStore
 from longalign.store.base import NONE_FOUND, DamagedFile, Place
 from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
-from longalign.store.manifest import Command
+from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import PairList, PairStores, pair_store
 from longalign.system.rationals import as_json
 
@@ -163,7 +163,6 @@ def _inspect_one(path: Path) -> dict[str, Any]:
     if cells_done + cells_left_out == grid.cells:
         with suppress(DamagedFile):
             best = _end_value(store, left_out)
-    is_known = best is not None and (manifest.pruned_with is None or best >= manifest.pruned_with.score)
     nothing: tuple[list[Waypoint], bool] = ([], False)
     waypoints, complete = read(store.get_path, nothing)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
@@ -182,7 +181,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "cells_done": cells_done,
         "tiles_left_out": len(left_out),
         "cells_left_out": cells_left_out,
-        "score": as_json(manifest.scoring.unscaled(best)) if best is not None and is_known else None,
+        "score": _known_score(manifest, best),
         "below_min_score": best is not None and not is_enough(best),
         "waypoints": len(waypoints),
         "path_complete": complete,
@@ -193,6 +192,16 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "damaged": damaged,
         "bytes": sum(map(_size, path.rglob("*"))),
     }
+
+
+def _known_score(manifest: Manifest, best: int | None) -> int | float | str | None:
+    """The best score, in the units that the user gave, from the best value of a matrix that is swept.
+
+    None if it is not swept. In a pruned matrix, values below the bound are not those of alignments.
+    """
+    if best is None or (manifest.pruned_with is not None and best < manifest.pruned_with.score):
+        return None
+    return as_json(manifest.scoring.unscaled(best))
 
 
 def _end_value(store: DirectoryStore, left_out: set[Place]) -> int:

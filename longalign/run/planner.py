@@ -123,20 +123,23 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
 
 
 def _lack_of_memory(request: Request, resources: Resources) -> UsageError:
-    """The error for too little memory. If the store budget is too small as well, it says so."""
-    memory, then = resources.memory, ""
-    with_plenty = _refusal(request, replace(resources, memory=_BEYOND_ANY_MEMORY))
-    if isinstance(with_plenty, BudgetTooSmall):
+    """The error for too little memory: how much is needed.
+
+    It also says if the store budget would be too small with any memory, or if a store would need less memory.
+    """
+    also = ""
+    refused = _refusal(request, replace(resources, memory=_BEYOND_ANY_MEMORY))
+    if isinstance(refused, BudgetTooSmall):
         needed = _least_memory(request, replace(resources, store_budget=None))
         try:
             _cut_or_name_budgets(request, replace(resources, memory=needed), ignore)
-        except UsageError as refused:
-            then = f"; {refused}"
+        except UsageError as too_small:
+            also = f"; {too_small}"
     else:
         needed = _least_memory(request, resources)
         if request.in_memory and _refusal(replace(request, store_path=Path()), resources) is None:
-            then = "; with --store DIR, which keeps boundaries on disk, that would do"
-    return UsageError(too_little(request, needed, memory) + then)
+            also = "; with --store DIR, which keeps boundaries on disk, that would do"
+    return UsageError(too_little(request, needed, resources.memory) + also)
 
 
 def _refusal(request: Request, resources: Resources) -> UsageError | None:

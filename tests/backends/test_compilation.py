@@ -159,34 +159,37 @@ def test_each_run_hears_of_its_own_waits():
 
 
 def test_after_a_run_nothing_is_reported_to_it():
-    """An interrupt may leave a thread behind."""
-    events, begun, may_end = [], threading.Event(), threading.Event()
+    """An interrupt may end a run while one of its threads still waits for the compiler."""
+    events = []
+    is_waiting, is_compiled = threading.Event(), threading.Event()
 
     def wait() -> None:
         with waiting_for_compiler("cpu"):
-            begun.set()
-            may_end.wait(60)
+            is_waiting.set()
+            is_compiled.wait(60)
 
     with WorkerThreads(1) as threads:
         with compiles_reported(events.append):
             waiting = threads.submit(wait)
-            begun.wait(60)
-        may_end.set()
+            assert is_waiting.wait(60)
+        is_compiled.set()
         waiting.result(60)
     assert events == [CompileStarted("cpu")]
 
 
 def test_a_wait_for_a_kernel_that_another_thread_compiles_is_reported(monkeypatch):
     monkeypatch.setattr(compilation, "_LONGEST_LOAD", 0.01)
-    lock, events, unlocked = threading.Lock(), [], []
+    lock, events = threading.Lock(), []
     lock.acquire()
     threading.Timer(0.2, lock.release).start()
     with compiles_reported(events.append), kernel_lock(lock, "cpu"):
         assert lock.locked()
     assert [type(event) for event in events] == [CompileStarted, CompileFinished]
-    with compiles_reported(unlocked.append), kernel_lock(lock, "cpu"):
+    events.clear()
+    with compiles_reported(events.append), kernel_lock(lock, "cpu"):
         assert lock.locked()
-    assert (unlocked, lock.locked()) == ([], False)
+    assert events == []
+    assert not lock.locked()
 
 
 def test_asking_for_a_kernel_does_not_compile_it():

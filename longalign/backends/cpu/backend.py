@@ -284,7 +284,7 @@ class CpuBackend:
         failures: list[BaseException] = []
         helpers = [
             threading.Thread(
-                target=copy_context().run,  # in which the run waits for the compiler
+                target=copy_context().run,  # which knows the run, to report waits for the compiler
                 args=(worker.help, work, kernels, config_32, failures),
                 daemon=True,
             )
