@@ -16,6 +16,10 @@ class InputError(LongalignError):
     """A sequence, file or scoring cannot be used. The text names file, record and position."""
 
 
+class NoSuchRecord(InputError):
+    """A file that was read to its end has no record of the name that is asked for."""
+
+
 class StoreError(LongalignError):
     """A store is locked, full, damaged, of another version, or belongs to other input or another scoring."""
 

@@ -38,10 +38,10 @@ def _in_words(found: Statistics) -> Iterator[str]:
         f"identity {found.identity:.2%} of {found.columns:,} columns, {found.identity_without_gaps:.2%} "
         f"without gaps, {found.identity_gap_compressed:.2%} if each gap counts as one column"
     )
-    yield f"{found.matches:,} matches, {found.mismatches:,} mismatches{_kinds(found)}"
+    yield f"matches {found.matches:,}, mismatches {found.mismatches:,}{_kinds(found)}"
     yield (
-        f"insertions: {found.insertions:,} ({found.inserted_letters:,} letters), "
-        f"deletions: {found.deletions:,} ({found.deleted_letters:,} letters)"
+        f"insertions {found.insertions:,}, inserted letters {found.inserted_letters:,}, "
+        f"deletions {found.deletions:,}, deleted letters {found.deleted_letters:,}"
     )
     yield f"longest run of matches {found.longest_match:,}, longest gap {found.longest_gap:,}"
     yield f"{found.query_coverage:.2%} of the query aligned, {found.target_coverage:.2%} of the target"
@@ -52,8 +52,8 @@ def _kinds(found: Statistics) -> str:
     if found.transitions is None:
         return ""
     return (
-        f" ({found.transitions:,} transitions, {found.transversions:,} transversions, "
-        f"{found.ambiguous_pairs:,} with an ambiguous letter)"
+        f" (transitions {found.transitions:,}, transversions {found.transversions:,}, "
+        f"with an ambiguous letter {found.ambiguous_pairs:,})"
     )
 
 

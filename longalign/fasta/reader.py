@@ -80,11 +80,11 @@ class RecordFile:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Put the file's name before the text of an InputError."""
+    """Put the file's name before the text of an InputError, of whatever class."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{shown_name(path)}: {error}") from error
+        raise type(error)(f"{shown_name(path)}: {error}") from error
 
 
 def _read_streamed(path: str, choices: list[Choice]) -> Record:

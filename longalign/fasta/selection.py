@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 
-from longalign.errors import InputError
+from longalign.errors import InputError, NoSuchRecord
 
 _PLAIN = r"\d{1,18}"
 _GROUPED = r"\d{1,3}(?:,\d{3}){1,5}"  # with commas between thousands, as samtools and genome browsers have it
@@ -88,7 +88,8 @@ def _number(text: str) -> int:
 def choose(path: str, names: Counter[str], choices: list[Choice]) -> tuple[Choice, str]:
     """The first choice that matches a record of the file, and the name of that record.
 
-    `names` counts the records of each name, in the order of the file.
+    `names` counts the records of each name, in the order of the file. Raises NoSuchRecord if no choice
+    matches, and InputError if more than one record does.
     """
     for choice in choices:
         if choice.name is None and names.total() == 1:
@@ -101,4 +102,4 @@ def choose(path: str, names: Counter[str], choices: list[Choice]) -> tuple[Choic
     asked = choices[-1].name
     if asked is None:
         raise InputError(f"{names.total()} records, choose one as {path}:NAME from {some}")
-    raise InputError(f"no record named {asked!r}; the file has {some}")
+    raise NoSuchRecord(f"no record named {asked!r}; the file has {some}")

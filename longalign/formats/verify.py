@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache
 from os import PathLike, fspath
 
-from longalign.errors import InputError, UsageError
+from longalign.errors import InputError, NoSuchRecord, UsageError
 from longalign.fasta import read_sequence
 from longalign.fasta.index import has_fresh_index
 from longalign.fasta.reader import RecordFile
@@ -103,10 +103,11 @@ def verify_paf(
     Without either, as in minimap2's output, AS is not checked. A line with a tg tag is longalign's own, so it
     must have AS, be primary, and of mapping quality 255. A line on the '-' strand aligns the reverse
     complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of its
-    block length; that counts as a false claim here.)
+    block length; that counts as a false claim here.) That a file lacks the record of a line is a false claim,
+    too.
 
     False claims are in `Verification.problems`, in the order of the file. Raises InputError if a file cannot
-    be read, a line is not PAF or has no cg tag, or names a record that cannot be read; UsageError for
+    be read, a line is not PAF or has no cg tag, or the record that it names is damaged; UsageError for
     arguments of other types.
     """
     for name, path in (("paf", paf), ("query", query), ("target", target)):
@@ -124,7 +125,10 @@ def verify_paf(
         alphabet = by.alphabet if by is not None else DNA
         try:
             pair = queries.find(record.query_name, alphabet), targets.find(record.target_name, alphabet)
-        except _Unreadable as error:
+        except NoSuchRecord as error:
+            result.problems.append(FalseClaim(record.line, str(error)))
+            continue
+        except _Damaged as error:
             raise InputError(f"{result.paf}: line {record.line}: {error}") from error
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
@@ -133,14 +137,14 @@ def verify_paf(
         result.unchecked |= record.tags.keys() - (_CHECKED_TAGS if by is not None else _CHECKED_TAGS - {"AS"})
         problems = _problems(record, runs, *pair, by, meaning)
         result.problems += [FalseClaim(record.line, text) for text in problems]
-    if result.alignments == 0:  # then no line has asked for a record
+    if result.alignments == 0 and result.ok:  # then no line has asked for a record
         queries.check()
         targets.check()
     return result
 
 
-class _Unreadable(InputError):
-    """A record cannot be read, or a file does not have it."""
+class _Damaged(InputError):
+    """A record that a line names cannot be read, although the file has it."""
 
 
 class _Records:
@@ -162,10 +166,13 @@ class _Records:
             RecordFile(path, [] if selector is None else [selector])
 
     def _find(self, name: str, alphabet: Alphabet) -> Sequence:
-        """The record called `name`, or the one sequence."""
+        """The record called `name`, or the one sequence. Raises NoSuchRecord if the file lacks `name`."""
         _, selector = split_spec(self._spec)
         if selector is not None:
-            return read_sequence(self._spec, alphabet)
+            try:
+                return read_sequence(self._spec, alphabet)
+            except NoSuchRecord as error:  # the caller's error, and no line's
+                raise InputError(str(error)) from error
         self._reads += 1
         if self._all is None and (not can_read_again(self._spec) or self._reads > _KEPT_RECORDS):
             self._all = RecordFile(self._spec, [name] if has_fresh_index(self._spec) else None)
@@ -174,8 +181,10 @@ class _Records:
             if self._all is None:
                 return read_sequence(source, alphabet)
             return sequence_of(self._all.record(name), source, alphabet)
+        except NoSuchRecord:
+            raise
         except InputError as error:
-            raise _Unreadable(str(error)) from error
+            raise _Damaged(str(error)) from error
 
 
 def _problems(

@@ -478,9 +478,34 @@ def test_lines_find_their_records(tmp_path: Path) -> None:
     assert [str(p) for p in verify_paf(str(paf), query + ":a", target).problems] == [
         "line 2: column 1 (query name): claims b, is a"
     ]
-    paf.write_text("z\t4\t0\t4\t+\td\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n")
-    with pytest.raises(InputError, match=r"x\.paf: line 1: .*q\.fa: no record named 'z'; the file has a, b"):
-        verify_paf(str(paf), query, target)
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_a_record_that_a_file_lacks_is_a_false_claim_of_its_line(tmp_path: Path, *, is_piped: bool) -> None:
+    (tmp_path / "t.fa").write_text(">t\nACGT\n")
+    query, paf = tmp_path / "q.fa", tmp_path / "x.paf"
+    letters = ">a\nACGT\n>b\nCCCC\n"
+
+    def problems(names: str, selector: str = "") -> list[str]:
+        lines = [f"{name}\t4\t0\t4\t+\tt\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n" for name in names]
+        paf.write_text("".join(lines))
+        with ThreadPoolExecutor(1) as writing:
+            query.unlink(missing_ok=True)
+            if is_piped:
+                os.mkfifo(query)
+                writing.submit(query.write_text, letters)
+            else:
+                query.write_text(letters)
+            result = verify_paf(paf, f"{query}{selector}", tmp_path / "t.fa")
+        return [str(problem) for problem in result.problems]
+
+    lacking = f"{query}: no record named 'z'; the file has a, b"
+    differing = "cg has '=' at query 0 and target 0, where the letters differ (C and A)"
+    assert problems("z") == [f"line 1: {lacking}"]
+    assert problems("azb")[:2] == [f"line 2: {lacking}", f"line 3: {differing}"]
+    assert [text for text in problems("zazzzzzza") if lacking not in text] == []
+    with pytest.raises(InputError, match=f"^{re.escape(lacking)}$"):
+        problems("a", ":z")  # no claim of the line: the user asks for this record
 
 
 def test_records_that_take_turns_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,8 +548,7 @@ def test_a_paf_on_stdin_is_named_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(content))))
         assert str(verify_paf("-", *[str(tmp_path / "x.fa")] * 2)).startswith("stdin: OK: 1 alignment")
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(line.replace(b"x", b"y")))))
-    with pytest.raises(InputError, match=r"^stdin: line 1: .*x\.fa: no record named 'y'"):
-        verify_paf("-", *[str(tmp_path / "x.fa")] * 2)
+    assert str(verify_paf("-", *[str(tmp_path / "x.fa")] * 2)).startswith("stdin: line 1: ")
 
 
 @pytest.mark.parametrize("locale", ["latin-1", "ascii"])
