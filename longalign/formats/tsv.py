@@ -3,9 +3,11 @@
 Coordinates are 0-based and half-open and count from the start of the whole record, on its forward strand, as
 in PAF. The columns:
 
-    query, query_start, query_end       the record's name and the aligned letters
+    query, query_length, query_start, query_end
+                    the record's name and length, and where the aligned letters are
     strand          "+", or "-" if the reverse complement of the query is aligned
-    target, target_start, target_end    likewise
+    target, target_length, target_start, target_end
+                    likewise
     mode            "local", "global", "semiglobal", "overlap", "fit" or "extend"; if not all
                     four ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
     end             "best", or "given" if the user chose the end cell (`longalign trace`)
@@ -31,7 +33,8 @@ from longalign.model.strand import STRAND_SYMBOLS
 from longalign.system.rationals import spell
 
 COLUMNS = (
-    *("query", "query_start", "query_end", "strand", "target", "target_start", "target_end"),
+    *("query", "query_length", "query_start", "query_end", "strand"),
+    *("target", "target_length", "target_start", "target_end"),
     *("mode", "end", "scoring", "score", "columns", "matches", "mismatches", "gaps", "gap_letters", "cigar"),
 )
 
@@ -44,9 +47,11 @@ def write_tsv(alignment: Alignment, file: TextIO) -> None:
         return
     query, target = alignment.query, alignment.target
     values = (
-        *(query.name, query.offset + alignment.query_start, query.offset + alignment.query_end),
+        *(query.name, query.record_length),
+        *(query.offset + alignment.query_start, query.offset + alignment.query_end),
         STRAND_SYMBOLS[alignment.strand],
-        *(target.name, target.offset + alignment.target_start, target.offset + alignment.target_end),
+        *(target.name, target.record_length),
+        *(target.offset + alignment.target_start, target.offset + alignment.target_end),
         *(alignment.mode, "given" if alignment.end_given else "best", format_scoring(alignment.scoring)),
         *(spell(alignment.score), alignment.columns, alignment.matches, alignment.mismatches),
         *(alignment.gaps, alignment.gap_letters, alignment.cigar),

@@ -81,8 +81,8 @@ def test_a_row() -> None:
     resolve_format("tsv", "-").write_all([small(offset=100, record_length=1000)], file)
     header, row = (line.split("\t") for line in file.getvalue().splitlines())
     assert dict(zip(header, row, strict=True)) == {
-        "query": "q", "query_start": "100", "query_end": "103", "strand": "+",
-        "target": "t", "target_start": "1", "target_end": "4",
+        "query": "q", "query_length": "1000", "query_start": "100", "query_end": "103", "strand": "+",
+        "target": "t", "target_length": "4", "target_start": "1", "target_end": "4",
         "mode": "local", "end": "best", "scoring": "match=1;mismatch=-3;gap(k)=3+2k", "score": "3",
         "columns": "3", "matches": "3", "mismatches": "0", "gaps": "0", "gap_letters": "0", "cigar": "3=",
     }  # fmt: skip
