@@ -48,7 +48,7 @@ from longalign.phases import guessed_lines, score  # noqa: E402
 from longalign.phases.problem import Problem  # noqa: E402
 from longalign.pruning import row_limits  # noqa: E402
 from longalign.pruning.gains import Gains  # noqa: E402
-from longalign.pruning.row_limits import Pieces  # noqa: E402
+from longalign.pruning.row_limits import Sections  # noqa: E402
 from longalign.run import bounds  # noqa: E402
 from longalign.run.request import Request  # noqa: E402
 from longalign.testing.inputs import mutated  # noqa: E402
@@ -155,7 +155,7 @@ def _small_tiles(backend: str, wanted: bool) -> Iterator[None]:
 @contextmanager
 def _pruned_as_large(backend: str, wanted: bool, counts: Counter[str]) -> Iterator[None]:
     """Anchors, row limits and guesses are used, and counted. A CPU then sweeps several tiles at once, too."""
-    find_difference, find_gains, find_limits = score.difference, Problem.gains, Pieces.limits
+    find_difference, find_gains, find_limits = score.difference, Problem.gains, Sections.limits
 
     def difference(*arguments: Any) -> int | None:
         added = find_difference(*arguments)
@@ -166,8 +166,8 @@ def _pruned_as_large(backend: str, wanted: bool, counts: Counter[str]) -> Iterat
         counts["gains_with_anchors"] += len(findings)
         return find_gains(problem, *findings)
 
-    def limits(pieces: Pieces, _: float, *arguments: Any) -> RowLimits:
-        found = find_limits(pieces, float("inf"), *arguments)
+    def limits(sections: Sections, _: float, *arguments: Any) -> RowLimits:
+        found = find_limits(sections, float("inf"), *arguments)
         counts["row_limits"] += len(found) > 0
         return found
 
@@ -176,7 +176,7 @@ def _pruned_as_large(backend: str, wanted: bool, counts: Counter[str]) -> Iterat
             patches.enter_context(patch.object(bounds._Closer, "_saves", lambda *_: True))
             patches.enter_context(patch.object(bounds, "_MOST_FOR_LIMITS", 1.0))
             patches.enter_context(patch.object(Problem, "gains", gains))
-            patches.enter_context(patch.object(Pieces, "limits", limits))
+            patches.enter_context(patch.object(Sections, "limits", limits))
             patches.enter_context(patch.object(row_limits, "_UNIT", UNIT))
             patches.enter_context(patch.object(score, "difference", difference))
             patches.enter_context(patch.object(guessed_lines, "_LONGEST_REPEAT", DISTANCE))

@@ -219,7 +219,7 @@ _PRUNING = (
     Fault(
         "gains: a word is charged where the path ends within it",
         "longalign/backends/cpu/gain_sums.py",
-        "floor = max(floor - charge, stop)",
+        "floor = max(floor - charge, in_word)",
         "floor = max(floor - charge, zero)",
         ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound",),
     ),
@@ -247,8 +247,8 @@ _PRUNING = (
     Fault(
         "row limits: a path that gains more than expected is not found",
         "longalign/pruning/row_limits.py",
-        "most[piece.start] = min(piece.most, max(piece.expected, score))",
-        "most[piece.start] = min(piece.most, piece.expected)",
+        "most[section.start] = min(section.most, max(section.expected, score))",
+        "most[section.start] = min(section.most, section.expected)",
         ("tests/pruning/test_row_limits.py::test_no_path_gains_more_than_a_limit",),
     ),
     Fault(
@@ -261,7 +261,7 @@ _PRUNING = (
     Fault(
         "row limits: a limit exceeds what all letters gain",
         "longalign/pruning/row_limits.py",
-        "min(gained, self._most_letters(piece.start, len(self._query)))",
+        "min(gained, self._most_letters(section.start, len(self._query)))",
         "gained",
         ("tests/pruning/test_row_limits.py::test_letters_that_score_almost_too_much",),
     ),

@@ -123,7 +123,8 @@ class SideGains:
         """The same for the letters start <= k < stop of this sequence, and x >= other_start of the other one.
 
         Unless `start` is a multiple of SPACING, `floor` and `line` are those of up to 7 letters before, so
-        the result may be larger. A line beyond 32 bits is kept at their end: `most` is never larger.
+        the result may be larger. A line beyond 32 bits is clipped. That changes nothing at the upper end, as
+        `most` is no larger, and raises the line at the lower end.
         """
         first, count = start // SPACING, (stop - start) // SPACING + 1
         floor, line = (values[first : first + count] for values in (self.floor, self.line))
@@ -131,7 +132,7 @@ class SideGains:
         return SideGains(self.most[start : stop + 1], floor, moved, self.slope)
 
     def at(self, first: Places, last_other: Places) -> NDArray[np.int64]:
-        """The most from any boundary from `first` on here, and up to `last_other` in the other sequence.
+        """The most that a path gains from any boundary k >= first here and x <= last_other in the other one.
 
         For numbers, or for integer arrays that broadcast. The result is int64.
         """
@@ -234,7 +235,8 @@ class KnownBound:
 def limits_at(gains: IntArray, at: int, letters: int, place: int) -> tuple[int, int, int]:
     """`most`, `floor` and `line` of a boundary of a sequence of that many letters.
 
-    They come from the `SideGains.arrays`, which begin at `at`. Back ends compile this function.
+    `gains` is a table in which the `SideGains.arrays` of this sequence lie end to end from index `at` on.
+    Back ends compile this function.
     """
     floor_at = at + letters + 1 + place // SPACING
     return gains[at + place], gains[floor_at], gains[floor_at + letters // SPACING + 1]

@@ -20,11 +20,11 @@ import numpy as np
 
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
 from longalign.model.boundary import Boundary, Edge, LinearEdge
-from longalign.model.pruning import values_left_out
+from longalign.model.pruning import Pruning, values_left_out
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.system.threads import in_threads
 
-#: The rows of a stage: a multiple of `SPACING`.
+#: The rows of a stage: a multiple of `SPACING`, as gains are looser otherwise (`SideGains.within`).
 _ROWS = 1 << 18
 
 
@@ -60,18 +60,10 @@ class _Descent:
         job, start, pruning = self._job, self._row, self._job.pruning
         stop = min(start + _ROWS, len(job.query))
         assert pruning is not None
-        if start == stop:
+        columns = None if start == stop else self._columns(start, stop, pruning)
+        if columns is None:
             return None
-        h = self._top.h.astype(np.int64)
-        cols, least = self._col + np.arange(len(h)), pruning.bound - job.scoring.gap_open
-        needed = np.flatnonzero(h + pruning.gain(start, start, cols, cols) >= least)
-        if len(needed) == 0:
-            return None
-        first = max(0, int(cols[needed[0]]) - 1)
-        most = job.scoring.highest * (stop - start) + int(pruning.query.most[stop])
-        gap_letters = (h[needed] + most - least) // job.scoring.gap_extend
-        farthest = int((cols[needed] + gap_letters).max()) + stop - start
-        last = min(len(job.target), max(first + 1, farthest))
+        first, last = columns
         top = self._top_between(first, last)
         left = job.left.part(start, stop) if first == 0 else _left_of_band(stop - start, top, job.scoring)
         self._row, self._col = stop, first
@@ -80,6 +72,19 @@ class _Descent:
             (stop - start,), (), job.track_best,
             of_matrix=job.of_matrix, pruning=pruning.within(start, stop, first, last),
         )  # fmt: skip
+
+    def _columns(self, start: int, stop: int, pruning: Pruning) -> tuple[int, int] | None:
+        """The columns of a stage, as the module's docstring proves; None if no path of interest goes on."""
+        scoring, h = self._job.scoring, self._top.h.astype(np.int64)
+        cols, least = self._col + np.arange(len(h)), pruning.bound - scoring.gap_open
+        needed = np.flatnonzero(h + pruning.gain(start, start, cols, cols) >= least)
+        if len(needed) == 0:
+            return None
+        first = max(0, int(cols[needed[0]]) - 1)
+        most = scoring.highest * (stop - start) + int(pruning.query.most[stop])
+        gap_letters = (h[needed] + most - least) // scoring.gap_extend
+        farthest = int((cols[needed] + gap_letters).max()) + stop - start
+        return first, min(len(self._job.target), max(first + 1, farthest))
 
     def take(self, result: SweepResult) -> None:
         """Take the result of the stage, whose last row is the first one of the next stage."""

@@ -24,13 +24,13 @@ the letter gains:
 - a letter in a vertical gap: g + beta, and the gap has cost alpha.
 
 **Disjoint words share no loss.** The first two kinds lie within one word. A vertical gap may extend over
-several words, but at most two of them are partly outside the gap, those at its ends. Each of these gets
-g + beta of at least one letter, and half of alpha. A word that is wholly inside the gap gets g + beta of all
-of its letters. So a word of k letters loses at least
+several words, but at most two of them are partly outside the gap, those at its ends. To each of the two
+belongs the loss g + beta of at least one of its letters, and half of alpha. To a word that is wholly inside
+the gap belongs the loss g + beta of all of its letters. So a word of k letters loses at least
 
     charge = min(g - next best, alpha + beta, g + beta + alpha // 2, k * (g + beta))
 
-over all letters that have a partner.
+where each term is its minimum over all letters that have a partner.
 
 **The scan.** Take disjoint absent words from the end of the query on, each as soon as there is one. (No other
 choice has more words that begin at or after i, for any i.) A long query is cut into pieces, which threads
@@ -40,10 +40,10 @@ numbers for all i' >= i. It is at least 0, the number for i' = i. G(m) = 0. If n
 
     G(i) = max(0, g(i) + G(i + 1))
 
-If a word begins at i, it is charged unless i' is before its end, for which the beginning of the next word
-may be taken:
+If a word begins at i, it is charged unless i' is before its end. The scan does not note where words end. It
+takes a later place for the end: where the next word begins, or the next letter without a partner is.
 
-    G(i) = max(the best for i' before the end of the word, what the formula above gives, less the charge)
+    G(i) = max(the best for i' before that place, what the formula above gives less the charge)
 
 G may increase with i: a word that begins at i is charged at i, but no longer at i + 1. The bound must not
 increase, so it is the maximum of G from i on.
@@ -70,8 +70,8 @@ are shortened to make room for them.
 
 **The scan over diagonals.** The number of the row is now A(i, d), for paths that are in row i on diagonal d.
 It may be computed as above, with a cost for each change of diagonal. An upper bound of A is kept: the highest
-of a floor and a few hills (`longalign.backends.cpu.gain_sums`). Each step of the scan preserves it, in units
-in which hills fall by 1:
+of a floor and a few hills (`longalign.backends.cpu.gain_sums`). Diagonals are multiplied by the slope, so
+that a hill falls by 1 for each unit. Each step of the scan preserves the bound:
 
 - Changing the diagonal between words: the bound falls by the slope at most, so it is not exceeded.
 - A letter: all of it rises by g, but not below 0. If the letter loses p when paired, or r in a vertical gap,
@@ -79,8 +79,9 @@ in which hills fall by 1:
   So the low end of a flat part moves up by min(p, slope + r), the high end by max(-p, slope - r).
 - A word: all of it is charged. The charge is less by the spread if the diagonal is changed within the word.
   So a flat part is wider by the spread: of horizontal gaps on its low side, which begin on lower diagonals,
-  and of vertical ones on its high side. The floor is lower by the whole charge, as the spread is at most the
-  slope. The floor is raised to the best for paths that end within the word.
+  and of vertical ones on its high side. The floor is lower by the whole charge: a path that changes its
+  diagonal within the word loses the charge less the spread, and also pays the slope, which is no less than
+  the spread. The floor is raised to the best for paths that end within the word.
 - A placed word: besides, nothing is charged on its diagonal. This is one more hill, as high as the bound was
   there. Its flat part is this diagonal.
 
@@ -94,8 +95,9 @@ slope from one diagonal to the next, and touches the low side of a hill, is nowh
 more numbers are found for row i: the floor, and the height in column 0 of the highest such line. The higher
 one of the floor and the line bounds what any path gains. It is less than G for a path that lags behind in
 the target: that has to catch up by a gap, or to do without the words on the diagonals of the hills. A path on
-the high sides of hills lags behind in the query. That is what the numbers of the target tell. As of G, the
-highest from row i on is taken. Of `SPACING` rows, the number of the first is kept, which bounds the others.
+the high sides of hills lags behind in the query. That is what the numbers of the target tell. As with G, each
+of the two numbers is the highest from row i on. Of `SPACING` rows, that of the first is kept, which bounds
+the others.
 
 **States.** A path that is in E or F at (i, j) has a gap open already. From H, the same path would pay alpha
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
@@ -111,7 +113,9 @@ bound holds for them.
 **Known rows.** For some rows a smaller bound may be known: a *row limit*, which no path in H gains more than
 from this row on (`longalign.pruning.row_limits`). A path that comes to such a row ends there for the scan,
 which begins anew above the row. What the path gains from there on is at most the limit, and alpha more if it
-comes in a gap. That is added. A word across the row is not charged.
+comes in a gap. That is added. It is also added for paths that end above the row. This is right because the
+sum is not negative where the mode lets them: a path may end in the row as well, and then gains 0 from there
+on. A word across the row is not charged.
 
 **Words that seem present.** Any set of disjoint absent and placed words gives a bound. So the search may take
 an absent word for present, and one with one occurrence for one with more, but never the other way round. It

@@ -1,44 +1,44 @@
-"""Row limits: how much a path can gain from some rows on, found by exact sweeps of pieces of the query.
+"""Row limits: how much a path can gain from some rows on, found by exact sweeps of sections of the query.
 
 The bound of `longalign.pruning.gains` is far above what can be gained in truth where the sequences differ by
 long gaps or runs of N. This excess adds up: a path at the start of the matrix is given all of it, and a wide
-band of cells has to be computed. Sweeps of pieces remove it, at a small part of that cost.
+band of cells has to be computed. Sweeps of sections remove it, at a small part of that cost.
 
-**Pieces.** The query is cut into pieces of consecutive letters. Let U be the most that a path gains in the
-rows of a piece, from H in any cell of the first row boundary to any cell of the last one. A path from the
-first row of the piece on goes through all of it, and then gains what a path from the last row on gains. If it
-is in a gap there, it does not pay alpha again. So with L as the limit of the next piece's first row, the
-limit is
+**Sections.** The query is cut into sections of consecutive letters. Let U be the most that a path gains in
+the rows of a section, from H in any cell of the first row boundary to any cell of the last one. A path from
+the first row of the section on goes through all of it, and then gains what a path from the last row on gains.
+If it is in a gap there, it does not pay alpha again. So with L as the limit of the next section's first row,
+the limit is
 
     U + alpha + L
 
-If the mode frees the end of the query, a path may also end within the piece. Then it gains no more than all
-of its letters do. In the last piece, U is the most that a path gains to where it may end.
+If the mode frees the end of the query, a path may also end within the section. Then it gains no more than all
+of its letters do. In the last section, U is the most that a path gains to where it may end.
 
-**The sweep of a piece.** U is the best score of the piece's letters in mode `fit`, against any part of the
-target. The piece is swept in this mode, pruned like any other matrix, with what the alignment of the seeds
-scores in these rows as the bound. So the band of a piece is as wide as its own excess demands, not that of
-all rows below. The larger one of that score and of the best value in the last row is U: paths with lower
-scores may have been left out.
+**The sweep of a section.** U is the best score of the section's letters in mode `fit`, against any part of
+the target. The section is swept in this mode, pruned like any other matrix, with what the alignment of the
+seeds scores in these rows as the bound. So the band of a section is as wide as its own excess demands, not
+that of all rows below. The larger one of that score and of the best value in the last row is U: paths with
+lower scores may have been left out.
 
 **Its columns.** The bound by words also says which columns of its first row a path with that score may start
 in. To the left of them, the line of `SideGains` is too low. To the right, a line that falls by beta with each
 column is. In the sweep, paths start in these columns only. Such a path gains at most all letters of the
-piece, less beta for each letter of a horizontal gap. That limits how far to the right it gets.
+section, less beta for each letter of a horizontal gap. That limits how far to the right it gets.
 
-**Its length.** By the bound by words, paths far from the seeds may also have that score, as in a piece with a
-long gap. The longer a piece is, the more such a path loses. So the query is first cut into short *units*. The
-*surplus* of a unit is what the alignment of the seeds scores in it, less what the bound gives paths far from
-that. Units are joined to pieces with a positive surplus, in such a way that all sweeps together take the
-least time. Units for which this takes too long are left to the bound by words.
+**Its length.** By the bound by words, paths far from the seeds may also have that score, as in a section with
+a long gap. The longer a section is, the more such a path loses. So the query is first cut into short *units*.
+The *surplus* of a unit is what the alignment of the seeds scores in it, less what the bound gives paths far
+from that. Units are joined to sections with a positive surplus, in such a way that all sweeps together take
+the least time. Units for which this takes too long are left to the bound by words.
 
-**Where it ends.** The alignment of the seeds may have a long gap soon below the first row of a piece. A path
-may begin elsewhere and meet the alignment behind the gap. It pairs the letters before that with any others,
-which costs less than a vertical gap. So U is higher than the score of the seeds. It is the same with a long
-gap soon above the last row. Say that each such letter costs beta / 2, and let T(i) be what the alignment
-scores up to row i, plus beta / 2 for each row. If the query is cut in row i, paths in the piece below gain
-max(T(i) - T(k)) for k >= i in this way, and those in the piece above max(T(k) - T(i)) for k <= i. The query
-is cut where the sum of the two is least.
+**Where it ends.** A cut just above or just below a long gap of the alignment makes U too high. A path in the
+section below need not begin on the alignment. It may pair the letters of the gap with any others, which costs
+less than the gap, and meet the alignment behind it. The same holds for the section above. How much a cut in
+row i would add to U is estimated so: each letter that is paired with any other costs beta / 2. Let T(i) be
+what the alignment scores up to row i, plus beta / 2 for each row. Then a path in the section below gains
+max(T(i) - T(k)) over k >= i, and one in the section above max(T(k) - T(i)) over k <= i. The query is cut
+where the sum of the two is least.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _UNIT = 1 << 17
 #: In as many letters as a unit has, there are about this many places where the query may be cut.
 _PLACES = 16
 
-#: A unit that is left to the bound by words counts as much as the sweep of a piece of this many letters.
+#: A unit that is left to the bound by words counts as much as the sweep of a section of this many letters.
 _LONGEST = 1 << 23
 
 #: The surplus of a unit that cannot be swept. No sum of others outweighs it.
@@ -79,12 +79,12 @@ _BYTES_PER_LETTER = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Section:
     """The rows start <= i <= stop, and paths from the first to the last one of them.
 
     They gain at most `most`. Those that gain at least `expected` stay within the column boundaries `columns`,
     and begin in the first `width` of these. The columns are None if they are unknown or if there are no such
-    paths. `surplus` is `expected` less what the bound by words leaves to paths far from the seeds. A piece
+    paths. `surplus` is `expected` less what the bound by words leaves to paths far from the seeds. A section
     is swept only if its surplus is positive.
     """
 
@@ -109,17 +109,18 @@ class _Piece:
 
 
 def _top_edge(width: int, cols: int, scoring: Scoring) -> Boundary:
-    """The top edge of a piece. Paths start in its first `width` cells; to the right there are gaps only."""
+    """The top edge of a section. Paths start in its first `width` cells; to the right there are gaps only."""
     h, gap = np.zeros(cols + 1, np.int32), np.full(cols + 1, NEG_INF, np.int32)
     beyond = np.arange(1, len(h[width:]) + 1, dtype=np.int32)
     h[width:] = -scoring.gap_open - scoring.gap_extend * beyond
     return Boundary(h, gap)
 
 
-class Pieces:
-    """The pieces of a query.
+class Sections:
+    """The sections of a query.
 
-    `found` is an alignment that is close to the best one. `gains` says what the other arguments must be.
+    `found` is an alignment that is close to the best one. The other arguments are those of
+    `longalign.pruning.gains.gains` and the mode, whose free ends decide where paths may end.
     """
 
     def __init__(self, query: Codes, target: Codes, scoring: Scoring, mode: Mode, found: LowerBound) -> None:
@@ -133,32 +134,34 @@ class Pieces:
         self._side = ChargedSide.of(self._query, self._target, letters, stretches, processors())
 
     def limits(self, most_cells: float, backend: Backend, progress: Progress = no_progress) -> RowLimits:
-        """The limits of the first rows of all pieces.
+        """The limits of the first rows of all sections.
 
         There are none if more than about `most_cells` cells would have to be swept, or if gains do not depend
-        on words and gaps (`gains`). `progress` receives the cells of what is swept, see `best_scores`.
+        on the diagonal (`Moves.free`). `progress` receives the cells of what is swept, see `best_scores`.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
-        pieces = self._cut()
-        if sum(piece.rows * piece.width for piece in pieces) > most_cells:
+        sections = self._cut()
+        if sum(section.rows * section.width for section in sections) > most_cells:
             return NO_LIMITS
-        most = {piece.start: piece.most for piece in pieces}
-        # A call takes as long as its longest piece, so pieces of similar length are swept together.
-        swept = sorted((piece for piece in pieces if piece.columns is not None), key=attrgetter("rows"))
-        needed = [piece.host_bytes for piece in swept]
+        most = {section.start: section.most for section in sections}
+        # A call takes as long as its longest section, so sections of similar length are swept together.
+        swept = sorted(
+            (section for section in sections if section.columns is not None), key=attrgetter("rows")
+        )
+        needed = [section.host_bytes for section in swept]
         calls = in_calls(swept, needed, backend.host_bytes_per_call, len(swept))
         with streamed(self._jobs, calls, threads=1, most_ahead=2) as prepared:
             for call, jobs in zip(calls, prepared, strict=True):
-                for piece, score in zip(call, best_scores(jobs, backend, progress), strict=True):
-                    most[piece.start] = min(piece.most, max(piece.expected, score))
+                for section, score in zip(call, best_scores(jobs, backend, progress), strict=True):
+                    most[section.start] = min(section.most, max(section.expected, score))
         limits: list[tuple[int, int]] = []
-        for piece in reversed(pieces):
-            gained = most[piece.start]
+        for section in reversed(sections):
+            gained = most[section.start]
             if limits:
                 gained += self._scoring.gap_open + limits[-1][1]
                 if self._mode.ends.query_end:
-                    gained = max(gained, self._most_letters(piece.start, piece.stop))
-            limits.append((piece.start, min(gained, self._most_letters(piece.start, len(self._query)))))
+                    gained = max(gained, self._most_letters(section.start, section.stop))
+            limits.append((section.start, min(gained, self._most_letters(section.start, len(self._query)))))
         return np.array(limits[::-1], np.int64).reshape(-1, 2)
 
     def gains(self, limits: RowLimits) -> SideGains:
@@ -174,21 +177,25 @@ class Pieces:
         """Where paths may end that free these ends."""
         return PathEnd.of(ends.query_end, ends, len(self._query), len(self._target))
 
-    def _cut(self) -> list[_Piece]:
-        """The pieces from where the alignment begins to the end of the query, in order, or none."""
+    def _cut(self) -> list[_Section]:
+        """The sections from where the alignment begins to the end of the query, in order, or none."""
         if self._side.moves.slope == 0:
             return []
         cuts, scores = self._cuts()
-        units = in_threads(self._piece, cuts[:-1], cuts[1:], np.diff(scores).tolist())
+        units = in_threads(self._section, cuts[:-1], cuts[1:], np.diff(scores).tolist())
         surplus = np.array([unit.surplus for unit in units])
         ranges = [
             (cuts[first], cuts[last], scores[last] - scores[first])
             for first, last in joined(np.array(cuts), surplus)
         ]
-        return in_threads(self._piece, *zip(*ranges, strict=True))
+        return in_threads(self._section, *zip(*ranges, strict=True))
 
     def _cuts(self) -> tuple[list[int], list[int]]:
-        """The rows between units, those at both ends included, and what the alignment scores up to there."""
+        """The rows between units, those at both ends included, and what the alignment scores up to there.
+
+        Rows are rounded down to a multiple of `SPACING`, and their scores are not. That may make a sweep
+        leave out fewer or more cells, but never a limit too low (see "The sweep of a section").
+        """
         rows, _, scores = self._milestones.T
         level = scores + self._scoring.gap_extend * rows // 2
         avoided = np.maximum.accumulate(level) - np.minimum.accumulate(level[::-1])[::-1]
@@ -203,27 +210,29 @@ class Pieces:
             so_far.append(int(scores[cut]))
         return cuts[::-1], so_far[::-1]
 
-    def _piece(self, start: int, stop: int, expected: int) -> _Piece:
+    def _section(self, start: int, stop: int, expected: int) -> _Section:
+        """The section of these rows. `expected` is what the alignment of the seeds scores in them."""
         scoring, slope = self._scoring, self._side.moves.slope
         ends, most_letters = self._ends(stop), self._most_letters(start, stop)
         part, falling = self._side.part(start, stop, most_letters, self._path_end(ends))
         most, floor, line = (int(values[0]) for values in part.arrays)
         is_swept = ends.ends_anywhere or ends == FIT.ends
         surplus = expected - floor if is_swept else _NEVER
-        if surplus <= 0:
-            return _Piece(start, stop, most, expected, surplus)
+        if surplus <= 0:  # a path that gains `expected` may start in any column
+            return _Section(start, stop, most, expected, surplus)
+        # Such a path starts where the rising line and the falling one are high enough.
         first = max(0, -(-(expected - line) // slope))
         last = min(len(self._target), (falling - expected) // slope)
-        beside = (most_letters - expected) // scoring.gap_extend
-        right = min(len(self._target), last + stop - start + beside)
-        if first > last:
-            return _Piece(start, stop, min(most, expected), expected, surplus)
-        if first >= right:
-            return _Piece(start, stop, most, expected, surplus)
-        return _Piece(start, stop, most, expected, surplus, (first, right), last - first + 1)
+        if first > last:  # there is no such path, so no path gains more
+            return _Section(start, stop, min(most, expected), expected, surplus)
+        in_gaps = (most_letters - expected) // scoring.gap_extend  # the most letters in horizontal gaps
+        right = min(len(self._target), last + stop - start + in_gaps)
+        if first >= right:  # no letters of the target are left to sweep
+            return _Section(start, stop, most, expected, surplus)
+        return _Section(start, stop, most, expected, surplus, (first, right), last - first + 1)
 
     def _ends(self, stop: int) -> FreeEnds:
-        """The ends that a piece frees. A path through the last one ends where the mode says."""
+        """The ends that a section frees. A path through the last one ends where the mode says."""
         if stop < len(self._query):
             return FIT.ends
         ends = self._mode.ends
@@ -234,21 +243,21 @@ class Pieces:
             ends_anywhere=ends.ends_anywhere,
         )
 
-    def _jobs(self, pieces: list[_Piece]) -> list[SweepJob]:
-        return in_threads(self._job, pieces)
+    def _jobs(self, sections: list[_Section]) -> list[SweepJob]:
+        return in_threads(self._job, sections)
 
-    def _job(self, piece: _Piece) -> SweepJob:
-        """The sweep of a piece. It leaves out cells off all paths that gain less than expected."""
-        assert piece.columns is not None
-        (first, last), scoring, ends = piece.columns, self._scoring, self._ends(piece.stop)
-        query, target = self._query[piece.start : piece.stop], self._target[first:last]
+    def _job(self, section: _Section) -> SweepJob:
+        """The sweep of a section. It may leave out cells that lie on no path that gains `expected`."""
+        assert section.columns is not None
+        (first, last), scoring, ends = section.columns, self._scoring, self._ends(section.stop)
+        query, target = self._query[section.start : section.stop], self._target[first:last]
         size = len(query), len(target)
-        findings = Findings(self._anchors_within(piece.start, piece.stop, first, last))
+        findings = Findings(self._anchors_within(section.start, section.stop, first, last))
         most = gains(query, target, scoring, 1, findings, ends)
-        top, (_, left) = _top_edge(piece.width, len(target), scoring), entry_edges(State.H, *size, scoring)
+        top, (_, left) = _top_edge(section.width, len(target), scoring), entry_edges(State.H, *size, scoring)
         return SweepJob(
             query, target, scoring, top, left, False, track_best=ends.ends_anywhere,
-            of_matrix=True, pruning=Pruning(piece.expected, most.query, most.target),
+            of_matrix=True, pruning=Pruning(section.expected, most.query, most.target),
         )  # fmt: skip
 
     def _anchors_within(self, i0: int, i1: int, j0: int, j1: int) -> Anchors:
@@ -261,11 +270,11 @@ class Pieces:
 
 
 def joined(cuts: NDArray[np.int64], surplus: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """The units that form each piece, as half-open ranges, with the least cost of all pieces together.
+    """The units that form each section, as half-open ranges, with the least cost of all sections together.
 
-    `cuts` are the rows between units, those at both ends included. A piece of several units has a positive
+    `cuts` are the rows between units, those at both ends included. A section of several units has a positive
     surplus. Its cost is the square of its rows, as its rectangle has about that many cells. A unit without a
-    surplus may form a piece that is not swept, at the cost of a piece of `_LONGEST` rows.
+    surplus may form a section that is not swept, at the cost of a section of `_LONGEST` rows.
     """
     total = np.insert(np.cumsum(surplus), 0, 0)
     least, first = np.zeros(len(cuts)), np.zeros(len(cuts), np.int64)
@@ -275,8 +284,8 @@ def joined(cuts: NDArray[np.int64], surplus: NDArray[np.int64]) -> list[tuple[in
         cost += least[:stop]
         first[stop] = cost.argmin()
         least[stop] = cost[first[stop]]
-    pieces, stop = [], len(surplus)
+    sections, stop = [], len(surplus)
     while stop:
-        pieces.append((int(first[stop]), stop))
-        stop = pieces[-1][0]
-    return pieces[::-1]
+        sections.append((int(first[stop]), stop))
+        stop = sections[-1][0]
+    return sections[::-1]

@@ -92,8 +92,8 @@ def lower_bound(
     if not scoring.alphabet.begins_with_bases or min(shape) < 2 * k:
         return None
     query, target = _writable(query), _writable(target)
-    limits = *shape, scoring, mode.starts_anywhere, backend
-    budget, larger = TimeBudget.of(*limits), TimeBudget.of(*limits, related=True)
+    sweep = *shape, scoring, mode.starts_anywhere, backend
+    budget, larger = TimeBudget.of(*sweep), TimeBudget.of(*sweep, related=True)
     related = more_for_related and larger.allows_words(sum(shape)) and _are_related(query, target, k)
     if related:
         budget = larger

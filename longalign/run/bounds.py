@@ -15,7 +15,7 @@ from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import Gains, load_kernels
 from longalign.pruning.milestones import milestones as milestones_of
-from longalign.pruning.row_limits import Pieces
+from longalign.pruning.row_limits import Sections
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
@@ -126,8 +126,8 @@ class _Side:
 class _Closer:
     """Computes closer gains, as far as that takes less time than it saves in a sweep.
 
-    This process computes them, and sweeps pieces for row limits with `backend`. All `devices` share the sweep
-    of the matrix.
+    This process computes them, and sweeps sections of the query for row limits with `backend`. All `devices`
+    share the sweep of the matrix.
     """
 
     problem: Problem
@@ -151,13 +151,13 @@ class _Closer:
         share = self._share(pruning)
         if share <= _MOST_FOR_LIMITS and self._saves(share):
             one = self.problem
-            pieces = Pieces(one.query, one.target, one.scoring, one.mode, self.alignment)
+            sections = Sections(one.query, one.target, one.scoring, one.mode, self.alignment)
             saved = _SAVED * share * len(one.query) * len(one.target)
             # As many cells as `backend` sweeps in the time that all devices take for those that are saved.
             cells = saved * self._seconds_of_all() / self._seconds_of(self.backend)
-            limits = pieces.limits(cells, self.backend, self.progress)
+            limits = sections.limits(cells, self.backend, self.progress)
             if len(limits):
-                closer = replace(pruning, query=pieces.gains(limits))
+                closer = replace(pruning, query=sections.gains(limits))
                 closer_share = self._share(closer)
                 if closer_share < share:
                     return closer, closer_share, findings._replace(limits=limits)

@@ -19,7 +19,7 @@ from longalign.model.pruning import SPACING, Findings
 from longalign.model.scoring import Scoring
 from longalign.pruning import band_sweep, budget, row_limits, seeds
 from longalign.pruning.gains import gains
-from longalign.pruning.row_limits import Pieces
+from longalign.pruning.row_limits import Sections
 from longalign.pruning.seeds import lower_bound
 from longalign.testing.gains import true_gains
 from longalign.testing.inputs import QUERY_N, SCORINGS, TARGET_N
@@ -32,7 +32,7 @@ CPU = CpuBackend(2)
 def short(letters, longest=1 << 23):
     """Small numbers for short sequences: units of about `letters` letters, and stages of a third of that.
 
-    A unit that is not swept counts as much as a piece of `longest` letters. A bound may take a second.
+    A unit that is not swept counts as much as a section of `longest` letters. A bound may take a second.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(band_sweep, "_ROWS", letters // 3)
@@ -44,10 +44,10 @@ def short(letters, longest=1 << 23):
         yield
 
 
-def pieces_of(query, target, scoring, mode, backend=CPU):
-    """The alignment of the seeds, and the pieces beside it; None without an alignment."""
+def sections_of(query, target, scoring, mode, backend=CPU):
+    """The alignment of the seeds, and the sections beside it; None without an alignment."""
     found = lower_bound(query, target, scoring, mode, backend)
-    return None if found is None else (found, Pieces(query, target, scoring, mode, found))
+    return None if found is None else (found, Sections(query, target, scoring, mode, found))
 
 
 @pytest.mark.parametrize("backend", [CPU, ReferenceBackend()], ids=["cpu", "reference"])
@@ -61,7 +61,7 @@ def pieces_of(query, target, scoring, mode, backend=CPU):
 @share_of_examples(4)
 def test_no_path_gains_more_than_a_limit(backend, pair, scoring, mode, letters, word):
     with short(letters), mock.patch.object(placed_words, "word_letters", return_value=word):
-        found = pieces_of(*pair, scoring, mode, backend)
+        found = sections_of(*pair, scoring, mode, backend)
         if found is None:
             return
         limits = found[1].limits(np.inf, backend)
@@ -86,13 +86,13 @@ def with_trouble(rng):
 def test_they_are_close_where_the_bound_by_words_is_not(mode):
     query, target = with_trouble(np.random.default_rng(1))
     with short(4_000):
-        found, pieces = pieces_of(query, target, Scoring(), mode)
-        limits = pieces.limits(np.inf, CPU)
+        found, sections = sections_of(query, target, Scoring(), mode)
+        limits = sections.limits(np.inf, CPU)
     assert len(limits) == 6
     by_words = gains(query, target, Scoring(), findings=Findings(found.anchors()), ends=mode.ends).query
     assert by_words.most[0] - found.score > 800
-    # What words miss in the first piece, and alpha for each of the others.
-    assert pieces.gains(limits).most[0] - found.score < 300
+    # What words miss in the first section, and alpha for each of the others.
+    assert sections.gains(limits).most[0] - found.score < 300
 
 
 def with_more(rng):
@@ -102,16 +102,16 @@ def with_more(rng):
 
 
 def lengths_of(longest=1 << 23):
-    """The first rows and the lengths of the pieces of `with_more`, and the limits of these rows."""
+    """The first rows and the lengths of the sections of `with_more`, and the limits of these rows."""
     query, target = with_more(np.random.default_rng(2))
     with short(2_000, longest):
-        _, pieces = pieces_of(query, target, Scoring(), LOCAL)
-        limits = pieces.limits(np.inf, CPU)
+        _, sections = sections_of(query, target, Scoring(), LOCAL)
+        limits = sections.limits(np.inf, CPU)
     rows = limits[:, 0]
     return rows, np.diff([*rows.tolist(), len(query)]), limits[:, 1]
 
 
-def test_paths_far_from_the_seeds_make_pieces_longer():
+def test_paths_far_from_the_seeds_make_sections_longer():
     """Around letters that only the query has, a path that uses other letters of the target loses less."""
     rows, lengths, _ = lengths_of()
     around = np.searchsorted(rows, 30_450, "right") - 1
@@ -138,23 +138,23 @@ def test_letters_that_score_almost_too_much(mode, letters):
     query = np.concatenate([target[:60], rng.integers(0, 4, 300, np.uint8), target[60:]])
     scoring = Scoring(1 << 23, -(1 << 23), 1 << 22, 1 << 12)
     with short(letters), mock.patch.object(band_sweep, "_ROWS", 1_000):
-        _, pieces = pieces_of(query, target, scoring, mode)
-        limits = pieces.limits(np.inf, CPU)
+        _, sections = sections_of(query, target, scoring, mode)
+        limits = sections.limits(np.inf, CPU)
     in_h, _, _ = true_gains(query, target, scoring, mode.ends)
     assert len(limits) > 0
     assert all(max(in_h[row]) <= most <= scoring.match * len(target) for row, most in limits.tolist())
 
 
 def test_the_query_is_not_cut_near_a_long_gap():
-    """Otherwise a path in the piece above ends before the gap, or one in the piece below begins behind it."""
+    """Otherwise a path in the section above ends before the gap, or one in that below begins behind it."""
     rng = np.random.default_rng(3)
     query, more = rng.integers(0, 4, 12_000, np.uint8), rng.integers(0, 4, 300, np.uint8)
     target = np.concatenate([query[:4_030], more, query[4_030:7_930], more, query[7_930:]])
     with short(4_000):
-        found, pieces = pieces_of(query, target, Scoring(), LOCAL)
-        limits = pieces.limits(np.inf, CPU)
+        found, sections = sections_of(query, target, Scoring(), LOCAL)
+        limits = sections.limits(np.inf, CPU)
     assert len(limits) > 2
-    assert pieces.gains(limits).most[0] - found.score < 100
+    assert sections.gains(limits).most[0] - found.score < 100
 
 
 @given(
@@ -189,5 +189,5 @@ def test_units_are_joined_at_the_least_cost(units, longest):
 def test_there_are_none_if(scoring, most_cells):
     query, target = with_trouble(np.random.default_rng(1))
     with short(4_000):
-        _, pieces = pieces_of(query, target, scoring, LOCAL)
-        assert len(pieces.limits(most_cells, CPU)) == 0
+        _, sections = sections_of(query, target, scoring, LOCAL)
+        assert len(sections.limits(most_cells, CPU)) == 0

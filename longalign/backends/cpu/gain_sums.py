@@ -80,7 +80,7 @@ def sum_gains(
     end: PathEnd,
     charges: IntArray,
 ) -> tuple[SideGains, int]:
-    """The most that can be gained from each place on, at most `most`, in the place of the charges of words.
+    """The most that can be gained from each place on, at most `most`. `charges` is overwritten by it.
 
     `letter_gains` and `symbols` are those of all 256 codes. A charge above 0 is that of an absent word. One
     below 0 is that of a placed word, which a row of `stretches` pairs as in `charge_placed_words`.
@@ -89,9 +89,11 @@ def sum_gains(
     in the other one: from place 0 here and place x there, a path gains no more than the higher one of the
     floor and this number less `moves.slope` * x.
     """
-    hills, rows = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
+    hills, stretches = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
     floor, line = (np.empty(len(codes) // SPACING + 1, np.int32) for _ in range(2))
-    falling = _kernel()(codes, symbols, letter_gains, most, *moves, *end, rows, hills, charges, floor, line)
+    falling = _kernel()(
+        codes, symbols, letter_gains, most, *moves, *end, stretches, hills, charges, floor, line
+    )  # fmt: skip
     return SideGains(charges, floor, line, moves.slope), int(falling)
 
 
@@ -209,8 +211,8 @@ def _make_sum_gains() -> Callable[..., int]:
     ) -> Any:
         letters, zero = codes.shape[0], np.int64(0)
         least = zero if may_stop else never  # what a path gains that ends here
-        stop = never  # the most if the path ends before the next word to the right does
-        floor, count, row = zero, 0, stretches.shape[0] - 1
+        in_word = never  # what a path gains at most that ends before the next word to the right does
+        floor, count, stretch = zero, 0, stretches.shape[0] - 1
         if at_corner and slope > 0:
             floor, count = never, add_hill(hills, 0, zero, slope * corner)
         up, low, high = zero, zero, zero  # what letters have done to all hills since the last word
@@ -221,28 +223,28 @@ def _make_sum_gains() -> Callable[..., int]:
         for k in range(letters - 1, -1, -1):
             code = codes[k]
             floor = max(least, floor + letter_gains[code])
-            stop = max(least, stop + letter_gains[code])
+            in_word = max(least, in_word + letter_gains[code])
             up, low, high = up + letter_gains[code], low + drift[0, code], high + drift[1, code]
             if charges[k] != 0:
                 move_hills(hills, count, up, low, high)
                 up, low, high = zero, zero, zero
                 charge, on, diagonal = np.int64(abs(charges[k])), never, zero
                 if charges[k] < 0:
-                    while stretches[row, 0] > k:
-                        row -= 1
-                    diagonal = slope * (stretches[row, 2] - stretches[row, 0])
+                    while stretches[stretch, 0] > k:
+                        stretch -= 1
+                    diagonal = slope * (stretches[stretch, 2] - stretches[stretch, 0])
                     on = on_diagonal(hills, count, floor, diagonal)
-                floor = max(floor - charge, stop)
+                floor = max(floor - charge, in_word)
                 count = charge_hills(hills, count, charge, spread, floor)
                 if on > floor:
                     if count == hills.shape[0]:
                         floor = max(floor, remove_lowest(hills, count))
                         count -= 1
                     count = add_hill(hills, count, on, diagonal)
-                stop = never
+                in_word = never
                 height, line = highest_of(hills, count)
             elif symbols[code] == NO_SYMBOL:
-                stop = never
+                in_word = never
             bound = max(bound, max(floor, height + up))
             charges[k] = min(bound, most)
             highest_floor = max(highest_floor, floor)

@@ -53,14 +53,14 @@ def charge_placed_words(
     after the last in `codes`, and the first place in `other`. Rows are in ascending order.
     """
     length = word_letters(len(other), index.bits)
-    kernel, fields, rows = _kernel(), index.fields(), np.ascontiguousarray(stretches)
+    kernel, fields, stretches = _kernel(), index.fields(), np.ascontiguousarray(stretches)
 
     def charge(piece: slice) -> None:
-        before = np.searchsorted(rows[:, 0], piece.stop)  # stretches that begin before its end
+        before = np.searchsorted(stretches[:, 0], piece.stop)  # those that begin before its end
         words = packed_words(codes[piece], symbols, index.bits)
         kernel(
-            codes[piece], symbols, words, fields, other, other_symbols, rows[:before], piece.start, length,
-            most, a_letter, charges[piece],
+            codes[piece], symbols, words, fields, other, other_symbols, stretches[:before], piece.start,
+            length, most, a_letter, charges[piece],
         )  # fmt: skip
 
     for_each_piece(charge, len(codes), threads)
@@ -110,7 +110,7 @@ def _make_charge() -> Callable[..., None]:
         a_letter: Any,
         charges: Any,
     ) -> None:
-        row, end, charged = stretches.shape[0] - 1, codes.shape[0], min(most, length * a_letter)
+        stretch, end, charged = stretches.shape[0] - 1, codes.shape[0], min(most, length * a_letter)
         for k in range(codes.shape[0] - 1, -2, -1):
             begin = k + 1  # of the letters up to `end` that no absent word contains
             if k >= 0:
@@ -121,12 +121,12 @@ def _make_charge() -> Callable[..., None]:
                     continue
             place = end - length
             while place >= begin:
-                while row >= 0 and stretches[row, 0] > first + place:
-                    row -= 1
-                if row < 0:
+                while stretch >= 0 and stretches[stretch, 0] > first + place:
+                    stretch -= 1
+                if stretch < 0:
                     break
-                last = stretches[row, 1] - first - length
-                ahead = first + stretches[row, 2] - stretches[row, 0]
+                last = stretches[stretch, 1] - first - length
+                ahead = first + stretches[stretch, 2] - stretches[stretch, 0]
                 if place > last:
                     place = last
                     continue

@@ -1,7 +1,7 @@
 """Blocks that are not swept because no path of interest can meet them (see `longalign.model.pruning`).
 
-Most blocks of a pruned job are left out, so leaving one out must cost little. The column buffer is read and
-written. The upper edge is read and written only if the block above was swept.
+Most blocks of a pruned job are left out, so leaving one out must cost little. It costs one pass over the
+block's left edge, in the column buffer, and one over its upper edge if the block above was swept.
 """
 
 from __future__ import annotations

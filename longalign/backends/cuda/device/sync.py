@@ -15,10 +15,11 @@ fence is needed:
    separately.
 2. A tag vouches for its own word only. Nothing else is read because a tag has been seen.
 3. A strip never reads a value that is too new, and tags only rise: a word that strip s reads is overwritten
-   by strip s itself, later, with a `syncwarp` between the read and the write. In place of rows beyond the
-   rectangle, its last row is read again. Only the last row block of a strip writes that row, after all reads
-   that count. What a strip begins to read for a row block after its last one, or for its next band, is
-   discarded.
+   by strip s itself, later. No lane writes a row before all lanes have read their rows: each lane tests the
+   tags that it has read, and goes on by a vote of all lanes on these tests (`any_missing`). In place of rows
+   beyond the rectangle, its last row is read again. Only the last row block of a strip writes that row, after
+   all reads that count. What a strip begins to read for a row block after its last one, or for its next band,
+   is discarded.
 4. Until tag s appears, strip s reads smaller tags only. The next greater tag is written by strip s itself.
 
 **Flags.** A strip has a flag in each band, which counts the rows that its first part has swept in the band.
@@ -26,9 +27,11 @@ Its right edge lags behind this count by the lag of its last part, and so do the
 that its lanes have stored. The lanes use plain stores for these, and for the state with which the strip
 continues in the next band. A `syncwarp` orders the stores before lane 0's next step. Lane 0 then stores the
 count with *release*. By cumulativity, the release covers everything that lane 0 has observed, including the
-stores of the other lanes. The host may therefore fetch requested rows and columns while the kernel runs. A
-replay (see `replay`) stores the same values once more, without effect. In the next band the strip waits with
-*acquire* until it has finished this band.
+stores of the other lanes. The host fetches requested rows and columns while the kernel runs, flags first, by
+copies in another stream. CUDA does not promise that a copy sees what GPU threads see, but both go through the
+L2 cache of the GPU, and a copy begins after the one before it has ended. A replay (see `replay`) stores the
+same values once more, without effect. In the next band the strip waits with *acquire* until it has finished
+this band.
 
 **Row buffers.** The lanes of a warp read one another's part of its row buffer (see `requested_rows`). A
 `syncwarp` separates the writes from the reads, and the `syncwarp` after the row block separates the reads

@@ -22,6 +22,8 @@ H(i-d, j) <= H(i, j) + alpha + d*beta. The sum of both is at most the bound in (
 also start from 0 right of column j. It gains no more, and H(i, j) >= 0. Without a floor, a path may start
 from 0 right of column j if the top edge of the DP matrix is 0. It gains at most `top` for each of min(i, w)
 letter pairs and pays for a gap of i - w letters if i > w, and H(i, j) >= -alpha - i*beta. This is within (2).
+The same holds if only the first cells of the top edge are 0 and the others cost a gap (`pruning.row_limits`):
+where a path starts right of column j, one may start in column j as well.
 
 **Distances in a rectangle.** In a rectangle, values come from its edges as well. Suppose that the edges obey
 (1) and (2) with 2*alpha in place of alpha. `has_smooth_edges` checks this, and the edges of every part of a
