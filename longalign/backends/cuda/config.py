@@ -147,7 +147,17 @@ class KernelConfig:
         return self.columns * self.parts
 
     @property
-    def lag(self) -> int:
+    def rows_per_lane(self) -> int:
+        """Rows of a row block's left edge that a lane loads: lane l loads row l and, if this is 2, l + 32."""
+        return -(-self.block_rows // LANES)
+
+    @property
+    def fills_lanes(self) -> bool:
+        """Whether all lanes load as many rows of a row block. If not, some load the last row again."""
+        return self.block_rows % LANES == 0
+
+    @property
+    def strip_lag(self) -> int:
         """Rows by which a strip follows its left neighbour: a multiple of `block_rows`.
 
         The left edge of a row block is complete when the neighbour's last part has swept these rows. That
@@ -156,7 +166,7 @@ class KernelConfig:
         return -(-(self.block_rows + self.span - STEP_ROWS) // self.block_rows) * self.block_rows
 
     @property
-    def slope(self) -> int:
+    def band_slope(self) -> int:
         """Rows by which each band begins higher in a strip than in the strip's left neighbour.
 
         A strip can then begin its next band as soon as its left neighbour continues with that band.

@@ -334,7 +334,7 @@ def test_bands_keep_all_warps_busy_if_there_are_more_strips_than_warps():
     assert kernel_shape.band_rows([work], config, 100, Overrides()) == ALL_ROWS
     rows = kernel_shape.band_rows([work], config, 99, Overrides())
     assert rows % 2 == 0
-    assert 99 * config.lag <= rows < ALL_ROWS
+    assert 99 * config.strip_lag <= rows < ALL_ROWS
     assert kernel_shape.band_rows([work, job(5, width)], config, 100, Overrides()) < ALL_ROWS
     assert kernel_shape.band_rows([work], config, 100, Overrides(band_rows=34)) == 34
 

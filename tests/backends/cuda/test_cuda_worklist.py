@@ -106,12 +106,12 @@ def test_a_strip_is_listed_only_for_bands_in_which_it_has_rows():
 
 
 def test_the_short_strips_of_a_band_alternate_with_those_of_the_next():
-    height = 20 * CONFIG.lag
+    height = 20 * CONFIG.strip_lag
     [strips] = [worklist.build([job(3 * height, 100 * WIDTH)], CONFIG, height).strips]
     bands, numbers = strips[:, work_tables.BAND], strips[:, work_tables.NUMBER]
-    per_band = height // CONFIG.slope  # over this many strips, the slope equals the height of a band
+    per_band = height // CONFIG.band_slope  # over this many strips, the slope equals the height of a band
     begin = np.flatnonzero(numbers == 0)  # the first ticket of each band
-    assert begin[1] == height // CONFIG.lag + 1  # the second band does not begin before
+    assert begin[1] == height // CONFIG.strip_lag + 1  # the second band does not begin before
     for band in (1, 2):
         before = numbers[: begin[band + 1]][bands[: begin[band + 1]] == band]
         assert len(before) >= band * per_band  # all strips with as many rows as the band
@@ -283,7 +283,7 @@ def test_device_memory_includes_all_gains_of_pruned_rectangles(rows, cols):
     gains = [SideGains.of(np.zeros(length + 1, np.int32)) for length in (rows, cols)]
     plain = job(rows, cols)
     pruned = replace(plain, of_matrix=True, pruning=Pruning(0, *gains))
-    lists = [worklist.build([each], config).requested_rows.nbytes for each in (plain, pruned)]
+    lists = [worklist.build([each], config).lists.nbytes for each in (plain, pruned)]
     needed = [device_memory.bytes_needed([pruned], each) for each in (CONFIG, config)]
     assert needed[1] - needed[0] >= lists[1] - lists[0] > 0
 

@@ -29,7 +29,7 @@ def make_choose_kind(config: KernelConfig) -> Any:
     @jit_inlined
     def choose(
         position, requested, start, end, last_part_lag, rows, outside, free_top, ambiguous_until,
-        requested_rows, jobs,
+        lists, jobs,
     ):  # fmt: skip
         """Returns the kind, and the next requested row that some part has yet to pass.
 
@@ -40,7 +40,7 @@ def make_choose_kind(config: KernelConfig) -> Any:
         if blank_rows and start < last_part_lag and not free_top:
             kind = MASKED_STORES_ROW
         if outside or end >= next_event(requested, rows) or position.ragged:
-            lookahead = look_ahead(requested, start, end, last_part_lag, requested_rows, jobs, position.job)
+            lookahead = look_ahead(requested, start, end, last_part_lag, lists, jobs, position.job)
             requested = lookahead.requested
             if position.ragged or (masked and lookahead.stores_row):
                 kind = MASKED_STORES_ROW

@@ -1,8 +1,8 @@
 """Excluded letter pairs (see `model.excluded_pairs`) in the columns of a strip.
 
-The array of requested rows holds those of each strip, sorted by row. A pair takes two int32: the row and the
-column of the rectangle that its letters belong to. `masked_blocks` sweeps row blocks with
-excluded pairs. For each row a lane asks which of its columns are excluded: only gaps lead to their cells.
+`WorkList.lists` holds those of each strip, sorted by row. A pair takes two int32: the row and the column of
+the rectangle that its letters belong to. `masked_blocks` sweeps row blocks with excluded pairs. For each row
+a lane asks which of its columns are excluded: only gaps lead to their cells.
 """
 
 # mypy: allow-untyped-defs
@@ -49,18 +49,18 @@ def pairs_of_strip(strips, strip):
 
 
 @cuda.jit(device=True)
-def row_of_pair(number, pairs, words):
+def row_of_pair(number, pairs, lists):
     """The row of an excluded pair of a strip, or NO_ROW after the last one."""
-    return words[np.uint64(pairs.at + PAIR_WORDS * number)] if number < pairs.count else NO_ROW
+    return lists[np.uint64(pairs.at + PAIR_WORDS * number)] if number < pairs.count else NO_ROW
 
 
 @cuda.jit(device=True)
-def first_pair_from(row, pairs, words):
+def first_pair_from(row, pairs, lists):
     """The number of the first excluded pair of a strip in `row` or below it."""
     first, last = np.int32(0), pairs.count
     while first < last:
         middle = np.int32((first + last) // 2)
-        if row_of_pair(middle, pairs, words) < row:
+        if row_of_pair(middle, pairs, lists) < row:
             first = np.int32(middle + 1)
         else:
             last = middle
@@ -68,22 +68,22 @@ def first_pair_from(row, pairs, words):
 
 
 @cuda.jit(device=True)
-def excluded_row_from(row, pairs, words):
+def excluded_row_from(row, pairs, lists):
     """The first row from `row` on that has an excluded pair, or NO_ROW."""
-    return row_of_pair(first_pair_from(row, pairs, words), pairs, words)
+    return row_of_pair(first_pair_from(row, pairs, lists), pairs, lists)
 
 
 @cuda.jit(device=True)
-def _pair(number, pairs, words):
+def _pair(number, pairs, lists):
     """The row and the column of an excluded pair of a strip; the row is NO_ROW after the last one."""
-    row = row_of_pair(number, pairs, words)
-    return row, words[np.uint64(pairs.at + PAIR_WORDS * number + 1)] if row != NO_ROW else np.int32(0)
+    row = row_of_pair(number, pairs, lists)
+    return row, lists[np.uint64(pairs.at + PAIR_WORDS * number + 1)] if row != NO_ROW else np.int32(0)
 
 
 @cuda.jit(device=True)
-def walk_from(number, pairs, words):
+def walk_from(number, pairs, lists):
     """The `PairWalk` that begins at an excluded pair of a strip."""
-    return PairWalk(number, _pair(number, pairs, words), _pair(np.int32(number + 1), pairs, words))
+    return PairWalk(number, _pair(number, pairs, lists), _pair(np.int32(number + 1), pairs, lists))
 
 
 @cuda.jit(device=True)
@@ -96,7 +96,7 @@ def _with_column(found, column, first, columns):
 
 
 @cuda.jit(device=True)
-def columns_in_row(row, walk, first, columns, pairs, words):
+def columns_in_row(row, walk, first, columns, pairs, lists):
     """The set of excluded columns in a row, and the walk from the first pair below the row on.
 
     The set refers to `columns` columns of the rectangle, from `first` on. `walk` is at the first pair from
@@ -106,28 +106,28 @@ def columns_in_row(row, walk, first, columns, pairs, words):
     while walk.pair[0] == row:
         found = _with_column(found, walk.pair[1], first, columns)
         number = np.int32(walk.number + 1)
-        walk = PairWalk(number, walk.after, _pair(np.int32(number + 1), pairs, words))
+        walk = PairWalk(number, walk.after, _pair(np.int32(number + 1), pairs, lists))
     return found, walk
 
 
 @cuda.jit(device=True)
-def columns_in_row_by_number(row, number, first, columns, pairs, words):
+def columns_in_row_by_number(row, number, first, columns, pairs, lists):
     """The same with the number of a pair in place of a walk: slower, but in fewer registers."""
     found = np.int32(0)
-    while row_of_pair(number, pairs, words) == row:
-        column = words[np.uint64(pairs.at + PAIR_WORDS * number + 1)]
+    while row_of_pair(number, pairs, lists) == row:
+        column = lists[np.uint64(pairs.at + PAIR_WORDS * number + 1)]
         found = _with_column(found, column, first, columns)
         number = np.int32(number + 1)
     return found, number
 
 
 @cuda.jit(device=True)
-def _none_at_all(row, pairs, words):
+def _none_at_all(row, pairs, lists):
     return None
 
 
 @cuda.jit(device=True)
-def _none_here(row, walk, position, pairs, words):
+def _none_here(row, walk, position, pairs, lists):
     return None, None
 
 
@@ -135,8 +135,8 @@ def _none_here(row, walk, position, pairs, words):
 def make_walk_down(config: KernelConfig) -> tuple[Any, Any]:
     """Device functions that follow the excluded pairs of a strip while a lane sweeps row after row.
 
-    `begin(row, pairs, words)` returns the state of a walk, given the low half's first row. For each row from
-    there on, `excluded_in_row(row, walk, position, pairs, words)` returns the lane's `ExcludedColumns` and
+    `begin(row, pairs, lists)` returns the state of a walk, given the low half's first row. For each row from
+    there on, `excluded_in_row(row, walk, position, pairs, lists)` returns the lane's `ExcludedColumns` and
     the next state. In kernels that use every pair, all of these are None.
     """
     if not config.excludes:
@@ -144,20 +144,20 @@ def make_walk_down(config: KernelConfig) -> tuple[Any, Any]:
     columns, halves = config.columns, config.halves
 
     @cuda.jit(device=True)
-    def begin(row, pairs, words):
-        low = walk_from(first_pair_from(row, pairs, words), pairs, words)
+    def begin(row, pairs, lists):
+        low = walk_from(first_pair_from(row, pairs, lists), pairs, lists)
         if halves == 1:
             return low, low
-        return low, walk_from(first_pair_from(np.int32(row - STEP_ROWS), pairs, words), pairs, words)
+        return low, walk_from(first_pair_from(np.int32(row - STEP_ROWS), pairs, lists), pairs, lists)
 
     @cuda.jit(device=True)
-    def excluded_in_row(row, walk, position, pairs, words):
+    def excluded_in_row(row, walk, position, pairs, lists):
         low, high = walk
-        of_low, low = columns_in_row(row, low, position.first, columns, pairs, words)
+        of_low, low = columns_in_row(row, low, position.first, columns, pairs, lists)
         of_high = of_low
         if halves == 2:
             above, first = np.int32(row - STEP_ROWS), np.int32(position.first + columns)
-            of_high, high = columns_in_row(above, high, first, columns, pairs, words)
+            of_high, high = columns_in_row(above, high, first, columns, pairs, lists)
         return ExcludedColumns(of_low, of_high), (low, high)
 
     return begin, excluded_in_row

@@ -69,21 +69,21 @@ def read_pruning(jobs, job):
 
 
 @cuda.jit(device=True)
-def read_gains(jobs, job, strips, strip, requested_rows):
+def read_gains(jobs, job, strips, strip, lists):
     """The `StripGains` of a strip."""
     first = np.int64(strips[strip, work_tables.FIRST_COLUMN])
     last = np.int32(first + strips[strip, work_tables.WIDTH])
     target_at, cols = jobs[job, work_tables.TARGET_GAIN_AT], jobs[job, work_tables.COLS]
-    target = _limits_at(requested_rows, target_at, cols, first)
+    target = _limits_at(lists, target_at, cols, first)
     return StripGains(jobs[job, work_tables.QUERY_GAIN_AT], target, last)
 
 
 @cuda.jit(device=True)
-def query_limits(row, gains, jobs, job, requested_rows):
+def query_limits(row, gains, jobs, job, lists):
     """`model.limits_at` of the query, at a row boundary, or the nearest one inside the rectangle."""
     rows = jobs[job, work_tables.ROWS]
     row = min(max(np.int64(row), np.int64(0)), rows)
-    return _limits_at(requested_rows, gains.query_at, rows, row)
+    return _limits_at(lists, gains.query_at, rows, row)
 
 
 @cuda.jit(device=True)
@@ -185,7 +185,7 @@ def make_leave_out(config: KernelConfig) -> Any:
     Returns H of the block's last row on the left edge, and whether it has an ambiguous letter that the kernel
     must treat separately.
     """
-    last_row, loads = config.block_rows - 1, -(-config.block_rows // LANES)
+    last_row, loads = config.block_rows - 1, config.rows_per_lane
     tracks_ambiguous, write_edge = letter_scores(config).add_any is not None, make_write_edge(config)
 
     @cuda.jit(device=True)
@@ -225,16 +225,16 @@ def make_store_left_out(config: KernelConfig) -> Any:
             lines[np.uint64(at + length + k)] = pruning.gap
 
     @cuda.jit(device=True)
-    def store_left_out(lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning):
+    def store_left_out(lines, position, requested, start, last_part_lag, lists, jobs, pruning):
         job, passed = position.job, np.int32(start - last_part_lag)
-        number = first_requested_below(passed, requested.number, requested_rows, jobs, job)
-        first = each = requested_row(number, requested_rows, jobs, job)
+        number = first_requested_below(passed, requested.number, lists, jobs, job)
+        first = each = requested_row(number, lists, jobs, job)
         while 0 < each.row <= start + block_rows:
             for half in range(halves):
                 swept = np.int32(start - STEP_ROWS * (halves * position.lane + half))
                 if swept < each.row <= swept + block_rows:
                     store_part(lines, position, np.int32(half), each.number, jobs, pruning)
-            each = requested_row(np.int32(each.number + 1), requested_rows, jobs, job)
+            each = requested_row(np.int32(each.number + 1), lists, jobs, job)
         return first
 
     return store_left_out

@@ -89,7 +89,7 @@ def make_sweep_excluding_block(config: KernelConfig) -> Any:
     """A device function that sweeps an EXCLUDES_PAIRS block step by step.
 
     It returns the same as that of `row_block.make_sweep_row_block`. `pairs` are the strip's excluded pairs,
-    which `words` holds.
+    which `lists` holds.
     """
     block_rows, maximum = config.block_rows, ARITHMETIC[config.numbers].maximum
     step, fetch_row = make_step(config, EXCLUDES_PAIRS), make_fetch_row(config)
@@ -98,16 +98,16 @@ def make_sweep_excluding_block(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def sweep_excluding_block(
         opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, position, carry,
-        threshold, pairs, words,
+        threshold, pairs, lists,
     ):  # fmt: skip
         upper = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
         lower = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
         state = StepState(carry, upper, lower, threshold, threshold)
         row, end = first_row, np.int32(first_row + block_rows)
-        walk = begin_walk(row, pairs, words)
+        walk = begin_walk(row, pairs, lists)
         while row < end:
-            excluded_upper, walk = excluded_in_row(row, walk, position, pairs, words)
-            excluded_lower, walk = excluded_in_row(np.int32(row + 1), walk, position, pairs, words)
+            excluded_upper, walk = excluded_in_row(row, walk, position, pairs, lists)
+            excluded_lower, walk = excluded_in_row(np.int32(row + 1), walk, position, pairs, lists)
             state = step(
                 opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state,
                 None, excluded_upper, excluded_lower,
@@ -138,21 +138,21 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def sweep_row_by_row(
         opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position, carry,
-        best, replaying, threshold, requested_rows, first_requested, jobs, lines, pairs,
+        best, replaying, threshold, lists, first_requested, jobs, lines, pairs,
     ):  # fmt: skip
         job, above = position.job, np.int32(first_row - STEP_ROWS)
-        number = first_requested_below(first_row, first_requested, requested_rows, jobs, job)
-        of_low = requested_row(number, requested_rows, jobs, job)
-        number = first_requested_below(above, first_requested, requested_rows, jobs, job)
-        of_high = requested_row(number, requested_rows, jobs, job)
+        number = first_requested_below(first_row, first_requested, lists, jobs, job)
+        of_low = requested_row(number, lists, jobs, job)
+        number = first_requested_below(above, first_requested, lists, jobs, job)
+        of_high = requested_row(number, lists, jobs, job)
         here = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
         below = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
         used = halves_if(position.width > 0, position.width > columns)
         row, j, highest = first_row, np.int32(position.first + 1), threshold
-        walk = begin_walk(row, pairs, requested_rows)
+        walk = begin_walk(row, pairs, lists)
         while row < first_row + block_rows:
             started, left = started_at(row), here.left
-            excluded, walk = excluded_in_row(row, walk, position, pairs, requested_rows)
+            excluded, walk = excluded_in_row(row, walk, position, pairs, lists)
             right, high = advance(
                 opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, started,
                 None, excluded,
@@ -172,10 +172,10 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
             row = np.int32(row + 1)
             if row == of_low.row and row > 0:
                 store_requested(lines, opened, e, np.int32(0), of_low.number, jobs, position, costs, base)
-                of_low = requested_row(np.int32(of_low.number + 1), requested_rows, jobs, job)
+                of_low = requested_row(np.int32(of_low.number + 1), lists, jobs, job)
             if halves == 2 and row - STEP_ROWS == of_high.row and row > STEP_ROWS:
                 store_requested(lines, opened, e, np.int32(1), of_high.number, jobs, position, costs, base)
-                of_high = requested_row(np.int32(of_high.number + 1), requested_rows, jobs, job)
+                of_high = requested_row(np.int32(of_high.number + 1), lists, jobs, job)
             carry = LaneCarry(carry.lower, right, select(started, left.open, carry.diagonal))
             cursor = advance_cursor(cursor, np.int32(1))
         return carry, highest, best

@@ -47,8 +47,8 @@ class Arithmetic:
     - `highest`: the number that no other exceeds, in both halves.
     - `lowest`: a number that exceeds no reachable value, in both halves. It is not for sums.
     - `maximum(x, y)`, `subtract(x, cost)`: arithmetic in each half separately.
-    - `lower(x, amount)`: the same as `subtract`, for an `amount` that is `number(amount, 0)`. It requires
-      that `amount` does not exceed x in the low half.
+    - `lower(x, amount)`: the same as `subtract`, for an `amount` that is `number(amount, 0)`. It must not
+      exceed x in the low half, which would borrow from the high half.
     - `cost(amount)`: a cost, or the difference of two bases, as the second argument of `subtract`.
     - `base(value, below)`: the base that lies `below` below a value.
     - `number(value, base)`: the number of a value that is not below the base, in both halves.

@@ -32,7 +32,7 @@ def make_publish(config: KernelConfig) -> Any:
 
     It is called every `REST_EVERY` row blocks and at the end of a band.
     """
-    block_rows, lead = config.block_rows, config.lag + MAX_LEAD * config.block_rows
+    block_rows, lead = config.block_rows, config.strip_lag + MAX_LEAD * config.block_rows
     store_state, _ = make_state_store(config)
 
     @jit_inlined

@@ -65,7 +65,7 @@ REPLAY_NOTHING, REPLAY_NEWEST, REPLAY_CANDIDATE, REPLAY_BOTH = map(np.int32, ran
 
 # The state of a strip's search for its best cell is in these variables of the kernel.
 # `best`: the best cell so far, as `Best`.
-# `buffer`: which of the two snapshot buffers, 0 or 1, does not hold the candidate's snapshot.
+# `buffer`: the snapshot buffer, 0 or 1, for the next snapshot. The other one holds the candidate's, if any.
 # `candidate`: the row at which the first part begins the candidate, or NO_BLOCK.
 # `to_replay`: one of REPLAY_NOTHING, ...
 # `slack`: the most by which the candidate may be higher than its reported score.
@@ -80,11 +80,11 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
     `save_held_block` writes what `hold_block` has kept. `restore_block` reads it back: the columns into
     `opened` and `e`, the left edge into the inbox. It returns the `StripState`.
     """
-    block_rows, loads, words = config.block_rows, -(-config.block_rows // LANES), config.state_words * LANES
+    block_rows, loads, words = config.block_rows, config.rows_per_lane, config.state_words * LANES
     (store, load), arithmetic = make_state_store(config), ARITHMETIC[config.numbers]
     store_link, load_link = arithmetic.store_link, arithmetic.load_link
     columns, slot_bytes, link_words = config.columns, config.slot_bytes, config.link_words
-    full = config.block_rows % LANES == 0
+    full = config.fills_lanes
 
     @cuda.jit(device=True)
     def save_block(memory, at, lane, opened, e, strip_state, inbox, inbox_at):

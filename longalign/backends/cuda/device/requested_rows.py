@@ -70,16 +70,16 @@ def make_inside(config: KernelConfig) -> Any:
 
 
 @cuda.jit(device=True)
-def requested_row(number, requested_rows, jobs, job):
+def requested_row(number, lists, jobs, job):
     """The requested row of a number. After the last one, its `row` is not positive."""
-    return RequestedRow(np.int32(requested_rows[jobs[job, work_tables.REQUESTED_AT] + number]), number)
+    return RequestedRow(np.int32(lists[jobs[job, work_tables.REQUESTED_AT] + number]), number)
 
 
 @cuda.jit(device=True)
-def first_requested_below(row, number, requested_rows, jobs, job):
+def first_requested_below(row, number, lists, jobs, job):
     """The number of the first requested row below `row`. The search begins at `number`."""
     requested_at = jobs[job, work_tables.REQUESTED_AT]
-    while 0 < requested_rows[requested_at + number] <= row:
+    while 0 < lists[requested_at + number] <= row:
         number = np.int32(number + 1)
     return number
 
@@ -91,19 +91,17 @@ def next_event(requested, rows):
 
 
 @cuda.jit(device=True)
-def look_ahead(requested, start, end, last_part_lag, requested_rows, jobs, job):
+def look_ahead(requested, start, end, last_part_lag, lists, jobs, job):
     """What the parts of a strip meet while its first part sweeps rows `start` to `end`, as a `Lookahead`.
 
-    `requested` is the requested row that some part had yet to pass before an earlier row block.
+    `requested` is what the call before has returned. All parts may have passed this row by now.
     """
     if 0 < requested.row <= start - last_part_lag:
-        number = first_requested_below(
-            np.int32(start - last_part_lag), requested.number, requested_rows, jobs, job
-        )
-        requested = requested_row(number, requested_rows, jobs, job)
+        number = first_requested_below(np.int32(start - last_part_lag), requested.number, lists, jobs, job)
+        requested = requested_row(number, lists, jobs, job)
     meets, several = 0 < requested.row <= end, False
     if meets:
-        several = 0 < requested_row(np.int32(requested.number + 1), requested_rows, jobs, job).row <= end
+        several = 0 < requested_row(np.int32(requested.number + 1), lists, jobs, job).row <= end
     return Lookahead(requested, meets, meets and (several or requested.row % STEP_ROWS != 0))
 
 

@@ -151,8 +151,9 @@ def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
     """Device functions that read the letters of the next step, from an even row on: before this step, in it
     one by one, and at its end.
 
-    What is read of a profile depends on another load. Begun early, both take no time of their own; letters
-    alone are loaded late, so that no registers have to hold them, unless there are some to spare.
+    A profile is read at a place that depends on the letter. If the letter and then the profile are read
+    early, neither takes time of its own. Letters alone are read late, so that no registers have to hold them,
+    unless there are some to spare.
     """
     if letter_scores(config).read is None and not config.narrow:
         return _no_letters_yet, _nothing_yet, _load_after_all

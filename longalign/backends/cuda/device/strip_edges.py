@@ -134,7 +134,7 @@ def _make_nearest(config: KernelConfig) -> Any:
     The row block begins at row `start`. Beyond the last row of the row block or of the rectangle, the result
     is that last row. A lane thus always has a row to read and to wait for (see `sync`).
     """
-    block_rows, full = config.block_rows, config.block_rows % LANES == 0
+    block_rows, full = config.block_rows, config.fills_lanes
 
     @cuda.jit(device=True)
     def nearest(start, slot, rows):
@@ -169,7 +169,7 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     The first is called early, so that other work overlaps with the latency of memory: a whole row block
     early, or only some rows (see `KernelConfig.prefetch_edge`).
     """
-    loads, nearest = -(-config.block_rows // LANES), _make_nearest(config)
+    loads, nearest = config.rows_per_lane, _make_nearest(config)
     read_letters = _make_read_letters(config)
 
     @cuda.jit(device=True)
@@ -222,12 +222,12 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     The first writes the left edge and the letters of a row block. The second writes letters of earlier rows.
     """
-    block_rows, ring_slots, loads = config.block_rows, config.ring_slots, -(-config.block_rows // LANES)
+    block_rows, ring_slots, loads = config.block_rows, config.ring_slots, config.rows_per_lane
     arithmetic, scores, slot_bytes = ARITHMETIC[config.numbers], letter_scores(config), config.slot_bytes
     number, raised = arithmetic.number, arithmetic.raised
     link_of, first_part = arithmetic.link, arithmetic.first_part
     row_letter, plain_letter = scores.row, scores.plain_row or scores.row
-    tracks_ambiguous, full = scores.add_any is not None, config.block_rows % LANES == 0
+    tracks_ambiguous, full = scores.add_any is not None, config.fills_lanes
     read_letters = _make_read_letters(config)
     blank_rows, blank = has_blank_rows(config), scores.blank
 
@@ -307,8 +307,8 @@ def make_write_edge(config: KernelConfig) -> Any:
 
     It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
     """
-    block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
-    full = config.block_rows % LANES == 0
+    block_rows, loads = config.block_rows, config.rows_per_lane
+    full = config.fills_lanes
 
     @cuda.jit(device=True)
     def write_edge(
@@ -340,8 +340,8 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     `make_write_edge` says where.
     """
-    block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
-    full, write_edge = config.block_rows % LANES == 0, make_write_edge(config)
+    block_rows, loads = config.block_rows, config.rows_per_lane
+    full, write_edge = config.fills_lanes, make_write_edge(config)
     unlink, slot_bytes = ARITHMETIC[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)

@@ -48,20 +48,20 @@ def make_sweep_block(config: KernelConfig, begin_receive: Any) -> Any:
     @jit_inlined
     def sweep_block(
         kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position,
-        carry, best, replaying, threshold, requested_rows, first_requested, requested, jobs, lines, memory,
+        carry, best, replaying, threshold, lists, first_requested, requested, jobs, lines, memory,
         incoming, query, column, parameters, end, pairs,
     ):  # fmt: skip
         # In this order: with FAST first, the assembler makes slower loops of long sweeps.
         if kind == ROW_BY_ROW:
             carry, highest, best = sweep_row_by_row(
                 opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base,
-                position, carry, best, replaying, threshold, requested_rows, first_requested, jobs, lines,
+                position, carry, best, replaying, threshold, lists, first_requested, jobs, lines,
                 pairs,
             )  # fmt: skip
         elif excludes and kind == EXCLUDES_PAIRS:
             carry, highest = sweep_excluding(
                 opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, position,
-                carry, threshold, pairs, requested_rows,
+                carry, threshold, pairs, lists,
             )  # fmt: skip
         elif separate_store_row_code and kind == STORES_ROW:
             carry, highest = sweep_store_row(

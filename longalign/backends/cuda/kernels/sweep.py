@@ -114,9 +114,9 @@ def _rounded(array):
 def build_kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, compiled at its first launch.
 
-    Launch it with blocks of 32 x `config.warps` threads. Launch only blocks that are resident together, with
-    `profile_bytes` of dynamic shared memory, and the arguments of `worklist.WorkList` and
-    `device_memory.DeviceBuffers`.
+    Launch it with blocks of 32 x `config.warps` threads, with `profile_bytes` of dynamic shared memory, and
+    the arguments of `worklist.WorkList` and `device_memory.DeviceBuffers`. More blocks than are resident at a
+    time would gain nothing.
     """
     columns, halves, span, block_rows = config.columns, config.halves, config.span, config.block_rows
     track_best, warps, ring_slots = config.track_best, config.warps, config.ring_slots
@@ -148,7 +148,7 @@ def build_kernel(config: KernelConfig) -> Any:
 
     @jit_kernel(config.max_registers)
     def sweep(
-        jobs, strips, query, target, matrices, top, column, requested_rows,
+        jobs, strips, query, target, matrices, top, column, lists,
         flags, tickets, stop, progress, best_scores, lines, best_out, state, memory,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
@@ -208,25 +208,29 @@ def build_kernel(config: KernelConfig) -> Any:
                     row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span), start, lane
                 )
             carry, edge, base, ambiguous_until, next_requested = strip_state
-            requested = requested_row(next_requested, requested_rows, jobs, job)
+            requested = requested_row(next_requested, lists, jobs, job)
             # The search for the best cell: `replay` says what these are.
             best, buffer, candidate, to_replay = no_best(), np.int32(0), NO_BLOCK, REPLAY_NOTHING
             slack, watch_until = np.int32(0), np.int32(0)
             used, links = halves_if(position.width > 0, position.width > columns), no_links
             best_elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             if prunes:
-                gains = read_gains(jobs, job, strips, strip, requested_rows)
-                limits = query_limits(np.int32(start - last_part_lag), gains, jobs, job, requested_rows)
+                gains = read_gains(jobs, job, strips, strip, lists)
+                limits = query_limits(np.int32(start - last_part_lag), gains, jobs, job, lists)
                 blocks_left_out = np.int32(0)
             # The next row with an excluded pair, of those that some part has yet to sweep.
             pairs, next_excluded = pairs_of_strip(strips, strip), np.int32(0)
             if excludes:
-                next_excluded = excluded_row_from(np.int32(start - last_part_lag), pairs, requested_rows)
+                next_excluded = excluded_row_from(np.int32(start - last_part_lag), pairs, lists)
             incoming = begin_receive(query, column, parameters, rows, start, lane)
+            # `start` and `end`: the rows of the row block that comes next, for the first part. `now`: the
+            # first row of the block that is swept, which is an earlier one in a replay. `edge`: H on the left
+            # edge above the block. `used`: the halves of the lane that lie in the strip. `peak`: the highest
+            # value around the block, first of the lane and then of the warp.
             while start < last_start or to_replay != REPLAY_NOTHING:
                 replaying = track_best and to_replay != REPLAY_NOTHING
                 end = np.int32(start + block_rows)
-                outside, is_left = start < last_part_lag or end >= rows, False
+                outside, is_skipped = start < last_part_lag or end >= rows, False
                 if reload_parameters:
                     parameters = read_parameters(jobs, job)
                     requested_column = strips[strip, work_tables.REQUESTED_COLUMN]
@@ -255,12 +259,12 @@ def build_kernel(config: KernelConfig) -> Any:
                     if prunes:
                         opening = parameters.opening
                         peak = highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
-                        is_left = is_left_out(
+                        is_skipped = is_left_out(
                             peak, limits, gains, end, parameters.extend, pruning, best_elsewhere
                         )
                         # The limits of the next row block. They are loaded early because that takes long.
-                        limits = query_limits(np.int32(end - last_part_lag), gains, jobs, job, requested_rows)
-                    if prunes and not is_left:
+                        limits = query_limits(np.int32(end - last_part_lag), gains, jobs, job, lists)
+                    if prunes and not is_skipped:
                         if base == LEFT_OUT_BASE:
                             load_letters_again(
                                 row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span),
@@ -274,7 +278,7 @@ def build_kernel(config: KernelConfig) -> Any:
                             opened, e, carry, base, new_base, edge, opening, pruning, lowest, lane
                         )
                         base, one, other = new_base, raise_row(one, lowest), raise_row(other, lowest)
-                    if not is_left:
+                    if not is_skipped:
                         edge, ambiguous = load_rows(
                             inbox, inbox_at, row_letters, letter_ring_at, one, other, parameters, rows, start,
                             lane, outside, base,
@@ -292,18 +296,18 @@ def build_kernel(config: KernelConfig) -> Any:
                             ambiguous_until = np.int32(end + span)
                         kind, requested = choose_kind(
                             position, requested, start, end, last_part_lag, rows, outside, free_top,
-                            ambiguous_until, requested_rows, jobs,
+                            ambiguous_until, lists, jobs,
                         )  # fmt: skip
                         first_requested = requested.number
                         if excludes and next_excluded < start - last_part_lag:
                             next_excluded = excluded_row_from(
-                                np.int32(start - last_part_lag), pairs, requested_rows
+                                np.int32(start - last_part_lag), pairs, lists
                             )  # fmt: skip
                         if excludes and next_excluded < end:
                             is_fast = kind == FAST and start >= ambiguous_until
                             kind = EXCLUDES_PAIRS if is_fast else ROW_BY_ROW
 
-                if prunes and is_left:
+                if prunes and is_skipped:
                     incoming = begin_receive(query, column, parameters, rows, end, lane)
                     edge, ambiguous = leave_out(
                         one, other, column, lines, jobs, job, parameters, pruning, rows, np.int32(tag + 1),
@@ -311,7 +315,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     )  # fmt: skip
                     if 0 < requested.row <= end:
                         requested = store_left_out(
-                            lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning
+                            lines, position, requested, start, last_part_lag, lists, jobs, pruning
                         )  # fmt: skip
                     base = LEFT_OUT_BASE
                     if not outside:
@@ -340,7 +344,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     cursor = SharedCursor(inbox_at, outbox_at, letter_at, profile, lane_at)
                     carry, highest, best, incoming = sweep_block(
                         kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs,
-                        base, position, carry, best, replaying, threshold, requested_rows,
+                        base, position, carry, best, replaying, threshold, lists,
                         first_requested, requested, jobs, lines, memory, incoming, query, column, parameters,
                         end, pairs,
                     )  # fmt: skip

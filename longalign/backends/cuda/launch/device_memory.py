@@ -263,12 +263,12 @@ class DeviceBuffers(Arena):
             work.linear_edges if len(work.linear_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
         )
         (
-            jobs, strips, query, target, matrices, linear_edges, requested_rows, self.flags, best_scores,
+            jobs, strips, query, target, matrices, linear_edges, lists, self.flags, best_scores,
             tickets, self.stop, self.progress,
         ) = self._upload(
             [
                 work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges,
-                work.requested_rows, work.flags, np.zeros(len(work.jobs), np.int32),
+                work.lists, work.flags, np.zeros(len(work.jobs), np.int32),
                 np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
@@ -285,7 +285,7 @@ class DeviceBuffers(Arena):
         self.best: IntArray = best.reshape(self._best.shape)
         state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
-            jobs, strips, query, target, matrices, top, column, requested_rows, self.flags, tickets,
+            jobs, strips, query, target, matrices, top, column, lists, self.flags, tickets,
             self.stop, self.progress, best_scores, self.lines, self._best, state, warp_memory,
         )  # fmt: skip
 

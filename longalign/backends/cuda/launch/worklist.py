@@ -47,8 +47,8 @@ class WorkList:
       comes after its left neighbour and after itself in the band above.
     - `query` and `target`, uint8: letters, end to end.
     - `matrices`, int32: substitution matrices as in `backends.substitution_tables`.
-    - `requested_rows`, int32: the requested rows of each rectangle, each list terminated by -1. After these
-      lists come the gains of rectangles that are pruned, and the excluded pairs of each strip.
+    - `lists`, int32: the requested rows of each rectangle, each list terminated by -1, then the gains of
+      rectangles that are pruned, then the excluded pairs of each strip.
     - `flags`, (strips,) int32, all 0: the progress of each strip.
     - `top`, int64: H and E of top edges as pairs. On the device this array has `top_values` elements.
     - `column`, int64: H and F of each row of left edges, each with its tag. Each strip in turn overwrites
@@ -67,7 +67,7 @@ class WorkList:
     top: Packed
     column: Packed
     linear_edges: NDArray[np.int64]
-    requested_rows: IntArray
+    lists: IntArray
     flags: IntArray
     top_values: int
     column_values: int
@@ -85,8 +85,8 @@ def build(
 
     Warps take the strips of a band from left to right, and bands as `planning.strips` says. If there are more
     strips than resident warps, bands keep the device busy while the last few strips are swept. Bands slope:
-    each strip is interrupted a `KernelConfig.slope` higher than its left neighbour. Its parts stay at their
-    different rows, so it continues without draining and filling this pipeline.
+    each strip is interrupted a `KernelConfig.band_slope` higher than its left neighbour. Its parts stay at
+    their different rows, so it continues without draining and filling this pipeline.
     """
     matrices, matrices_at = lay_out(job.scoring for job in jobs)
     words, gains_at = _rows_and_gains(jobs, config)
@@ -110,7 +110,7 @@ def build(
         top=top,
         column=column,
         linear_edges=_linear_edges(tops, tops_at, lefts, lefts_at),
-        requested_rows=np.concatenate(words),
+        lists=np.concatenate(words),
         flags=np.zeros(len(entries), np.int32),
         top_values=sum(map(len, tops)) + len(jobs),
         column_values=2 * sum(map(len, lefts)),

@@ -87,7 +87,7 @@ def _speed_model(config: KernelConfig, hardware: Hardware, alphabet: int) -> _Sp
         latency - config.narrow * _NARROW_LATENCY,
         issue + _CROWDED_ISSUE * max(0, columns - _ROOMY),
         (1 if has_blank_rows(config) else _MASKED_SLOWDOWN)
-        * (config.lag + config.prefetch_edge * block_rows),
+        * (config.strip_lag + config.prefetch_edge * block_rows),
         resident_warps(config, hardware, alphabet),
     )
 
@@ -100,7 +100,7 @@ def expected_seconds(
     In a rectangle of few rows, few strips run at a time, because each ends soon after the next one has
     started. The time from the start of one strip to the start of the next then decides.
     """
-    speed, lag = _speed_model(config, hardware, alphabet), config.lag
+    speed, lag = _speed_model(config, hardware, alphabet), config.strip_lag
     under_way = sum([min(one.number, 1 + one.rows // lag) for one in rectangles])
     warps = min(under_way, speed.resident)
     row = max(speed.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * speed.issue)

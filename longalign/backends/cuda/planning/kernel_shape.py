@@ -322,7 +322,7 @@ def band_rows(
     if overrides.band_rows:
         return overrides.band_rows
     strips = sum(count_strips(job, config) for job in jobs)
-    rows = 2 * resident_warps * config.lag
+    rows = 2 * resident_warps * config.strip_lag
     return rows if strips > resident_warps and any(len(job.query) > rows for job in jobs) else ALL_ROWS
 
 

@@ -96,7 +96,7 @@ def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, ba
     if band_rows >= ALL_ROWS:
         return _in_one_band(strips, ends)
     height = _height(config, band_rows)
-    above = strips[:, work_tables.NUMBER].astype(np.int64) * config.slope
+    above = strips[:, work_tables.NUMBER].astype(np.int64) * config.band_slope
     first_band = above // height
     bands = (above + ends - 1) // height - first_band + 1
     strip, since_first = _runs(bands)
@@ -162,8 +162,8 @@ def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDAr
         return np.zeros(1, np.int64)
     last_band, last_strip = entries[:, [work_tables.BAND, work_tables.NUMBER]].max(axis=0).tolist()
     height = _height(config, band_rows)
-    whole = np.minimum(last_strip + 1, np.arange(last_band) * height // config.slope)
-    return np.concatenate([[0], np.cumsum(np.maximum(whole, max(1, height // config.lag)))])
+    whole = np.minimum(last_strip + 1, np.arange(last_band) * height // config.band_slope)
+    return np.concatenate([[0], np.cumsum(np.maximum(whole, max(1, height // config.strip_lag)))])
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
