@@ -25,7 +25,7 @@ from longalign.model.boundary import BestCell
 from longalign.model.json_fields import is_file_name
 from longalign.model.mode import LOCAL, EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import LetterData, Sequence
+from longalign.model.sequence import LetterData, Sequence, is_name
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
@@ -156,15 +156,16 @@ def align(
     - "fit": "target-start" and "target-end", so the whole query is aligned with any part of the target;
     - "extend": the ends of both, so any prefix of the query is aligned with any prefix of the target.
 
-    A sequence is text, bytes, Biopython's Seq, a uint8 array of ASCII letters, or `read_sequence("file.fa")`.
-    Sequences are DNA, or, with a substitution matrix in `scoring`, in the letters of that matrix. For a
-    matrix, or if `scoring` masks lower-case letters, read files by `read_sequence("file.fa",
-    scoring.alphabet)`. The score is an int, or, if `scoring` has numbers that are not whole, a Fraction.
-    `backend` is "cpu", "cuda" or "auto": CUDA if there is a usable GPU, unless a pair is aligned before a GPU
-    has started. `threads` is for the CPU, by default all processors. `devices` are CUDA device numbers.
-    `memory` is how many bytes of host memory the whole process may take, by default four fifths of what is
-    free at the call; even a small pair asks for 290 MB, on a GPU 512 MB. `store_budget` is how many bytes the
-    boundaries that the run keeps may take, on disk or, without a store, in memory.
+    A sequence is text, bytes, Biopython's Seq or SeqRecord, a uint8 array of ASCII letters, or
+    `read_sequence("file.fa")`. A SeqRecord keeps its id if that is one word; other sequences without a name
+    are "query" and "target". Sequences are DNA, or, with a substitution matrix in `scoring`, in the letters
+    of that matrix. For a matrix, or if `scoring` masks lower-case letters, read files by
+    `read_sequence("file.fa", scoring.alphabet)`. The score is an int, or, if `scoring` has numbers that are
+    not whole, a Fraction. `backend` is "cpu", "cuda" or "auto": CUDA if there is a usable GPU, unless a pair
+    is aligned before a GPU has started. `threads` is for the CPU, by default all processors. `devices` are
+    CUDA device numbers. `memory` is how many bytes of host memory the whole process may take, by default four
+    fifths of what is free at the call; even a pair of 10 kb asks for 320 MB, on a GPU 512 MB. `store_budget`
+    is how many bytes the boundaries that the run keeps may take, on disk or, without a store, in memory.
 
     With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
     plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of
@@ -450,6 +451,9 @@ def _as_sequence(text: AnySequence, name: str, alphabet: Alphabet, strand: Stran
                 f'{name}: is on its minus strand; strand="minus" aligns the reverse complement of the query'
             )
         return text
+    identifier = getattr(text, "id", None)  # of Biopython's SeqRecord
+    if isinstance(identifier, str) and is_name(identifier):
+        name = identifier
     return Sequence.from_letters(name, text, alphabet=alphabet)
 
 

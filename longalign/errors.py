@@ -46,6 +46,12 @@ class MemoryTooSmall(UsageError):
     """The memory budget is too small however the matrix is tiled, or a pruned run needs more than planned."""
 
 
+class DiskTooSmall(UsageError):
+    """The disk of a store has too little room for its boundaries, as a full disk has for any file."""
+
+    exit_code = 1
+
+
 class BackendError(LongalignError):
     """A back end is missing, cannot run this input, or failed while running."""
 

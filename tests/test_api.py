@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import sys
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -41,13 +42,28 @@ QUERY, TARGET = "ACGTTACGT", "ACGTACGT"
         lambda text: np.frombuffer(text.encode(), np.uint8),
         Seq,
         lambda text: SeqRecord(Seq(text)),
+        lambda text: SeqRecord(Seq(text), id="mine"),
         lambda text: longalign.Sequence.from_letters("mine", text),
     ],
-    ids=["text", "lower case", "bytes", "bytearray", "memoryview", "array", "Seq", "SeqRecord", "Sequence"],
+    ids=[
+        "text",
+        "lower case",
+        "bytes",
+        "bytearray",
+        "memoryview",
+        "array",
+        "Seq",
+        "SeqRecord",
+        "id",
+        "Sequence",
+    ],
 )
-def test_whatever_holds_letters_is_a_sequence(given):
+def test_whatever_holds_letters_is_a_sequence(given, request):
     alignment = longalign.align(given(QUERY), given(TARGET), backend="cpu", mode="global")
     assert (alignment.score, alignment.columns, alignment.gaps) == (3, 9, 1)
+    is_named = request.node.callspec.id in ("id", "Sequence")
+    names = ("mine", "mine") if is_named else ("query", "target")
+    assert (alignment.query.name, alignment.target.name) == names
 
 
 def test_a_file_is_read_with_read_sequence(tmp_path):
@@ -65,8 +81,10 @@ def test_an_alignment_is_written_as_paf_and_verified(tmp_path):
         longalign.write_paf(alignment, file)
     check = partial(longalign.verify_paf, paf, *sequences)
     assert check().ok
+    assert check()
     paf.write_text(paf.read_text().replace("AS:i:3", "AS:i:4"))
     assert [str(problem) for problem in check().problems] == ["line 1: tag AS: claims 4, is 3"]
+    assert not check()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -258,6 +276,7 @@ def test_what_holds_no_letters_is_named(given):
         (lambda: longalign.statistics(longalign.BestCell()), "alignment must be an Alignment, not BestCell"),
         (lambda: longalign.write_paf(None, sys.stdout), "alignment must be an Alignment, not NoneType"),
         (lambda: longalign.write_paf(longalign.align("A", "A"), "x.paf"), "file must be a text file that is"),
+        (lambda: longalign.write_paf(longalign.align("A", "A"), BytesIO()), "file must be a text file"),
         (lambda: longalign.verify_paf(None, "q.fa", "t.fa"), "paf must be the name of a file, not None"),
         (lambda: longalign.verify_paf("x.paf", "q.fa", "t.fa", "blastn"), "scoring must be a Scoring, not"),
     ],

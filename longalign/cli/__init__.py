@@ -3,7 +3,8 @@
 For wrong options, argparse also prints the usage above this line.
 
 Exit codes: 0 done; 1 input or store, pairs left out, or a false claim found by `verify`; 2 usage; 3 back end
-or internal; 130 interrupted by Ctrl-C (SIGINT); 143 ended by SIGTERM; 129 by SIGHUP.
+or internal; 130 interrupted by Ctrl-C (SIGINT); 143 ended by SIGTERM; 129 by SIGHUP; 141 if the reader of
+stdout ends first.
 
 This module imports only the handling of signals, which must be installed before other modules are imported.
 """

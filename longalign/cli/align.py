@@ -328,7 +328,9 @@ def in_words(outcome: Outcome) -> str:
     if outcome.compile_seconds:
         parts.append(f"compiling {outcome.compile_seconds:.2f} s")
     parts += [
-        f"{phase.gcups:,.1f} GCUPS" for phase in outcome.phases if phase.name == "score" and phase.cells
+        f"{phase.gcups:,.1f} {'effective ' * bool(phase.left_out)}GCUPS"
+        for phase in outcome.phases
+        if phase.name == "score" and phase.cells
     ]
     parts += [
         f"{format_share(1 - phase.left_out / phase.cells)} of the cells computed"

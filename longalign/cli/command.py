@@ -15,6 +15,9 @@ from longalign.cli.interrupts import Interrupts
 from longalign.cli.shortage import check_address_space, lacks_files, shortage_of
 from longalign.errors import InternalError, LongalignError
 
+#: The exit code where the reader of the output has closed the pipe: that of a process that SIGPIPE ends.
+CLOSED_PIPE = 141
+
 
 def run(arguments: Sequence[str] | None, interrupts: Interrupts) -> int:
     """Run one command; returns its exit code. argparse raises SystemExit on wrong usage and after help."""
@@ -59,7 +62,7 @@ def _failed(error: Exception, options: Namespace) -> int:
             again = _resume_command(options) if _is_full_disk(error.__cause__) else None
             return fail(f"{error}; then go on with: {again}" if again else str(error), error.exit_code)
         case BrokenPipeError():
-            return 1  # the reader of the output has closed the pipe
+            return CLOSED_PIPE
     if shortage := shortage_of(error):
         return fail(*shortage)
     if os.environ.get("LONGALIGN_DEBUG"):

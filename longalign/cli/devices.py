@@ -51,7 +51,7 @@ _LEAST_SHARE = 0.001
 #: Options that only a plan depends on, and their defaults.
 _OF_A_PLAN: dict[str, str | None] = {"mode": LOCAL, "strand": "plus"}
 _OF_A_PLAN |= dict.fromkeys(("free", *sorted(SCORING_OPTIONS)))
-_OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
+_OF_A_PLAN |= dict.fromkeys(("threads", "mem", "store", "store_budget"))
 
 
 def run_devices(options: Namespace) -> int:
@@ -65,7 +65,10 @@ def run_devices(options: Namespace) -> int:
         raise UsageError(f"--{given[0].replace('_', '-')} is for a plan: give --plan QUERY TARGET as well")
     found = [device.index for device in cuda.available()]
     reason = cuda.why_unavailable()
-    usable = [*(open_backends("cuda", devices=found) if found else []), CpuBackend(processors())]
+    usable = [
+        *(open_backends("cuda", devices=found) if found else []),
+        CpuBackend(options.threads or processors()),
+    ]
     if options.compile:
         for backend in usable:
             _compile(backend)

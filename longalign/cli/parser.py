@@ -45,7 +45,8 @@ _MODE_HELP = (
 )
 _EXIT_CODES = """\
 Exit codes: 0 done, 1 input or store, pairs left out, or a false claim found by verify, 2 usage, 3 back end
-or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by the end of its terminal.
+or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by the end of its terminal, 141 by the reader
+of its output.
 """
 _CONVENTIONS = f"""\
 A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for its first letter and NEXT for
@@ -172,7 +173,8 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
         "positions of those before it (Waterman and Eggert 1987); a run that is resumed goes on after those "
-        "that its store holds (default: 1)",
+        "that its store holds; each costs a sweep of what those before it may have changed: with a large K, "
+        "give --min-score (default: 1)",
     )
     group.add_argument(
         "--min-score",
@@ -272,6 +274,7 @@ def _add_devices(commands: Commands) -> None:
     )
     _add_scoring(devices)
     planned = devices.add_argument_group("resources of a plan")
+    _add_threads(planned)
     _add_memory(planned)
     planned.add_argument(
         "--store",
@@ -394,6 +397,15 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
     )
 
 
+def _add_threads(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--threads",
+        type=option_types.positive_number,
+        metavar="N",
+        help="threads that sweep on the CPU (default: all processors)",
+    )
+
+
 def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None:
     group = parser.add_argument_group("resources")
     group.add_argument(
@@ -402,12 +414,7 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
         default="auto",
         help="auto: CUDA if it works here; a single small pair is left to the CPU",
     )
-    group.add_argument(
-        "--threads",
-        type=option_types.positive_number,
-        metavar="N",
-        help="threads that sweep on the CPU (default: all processors)",
-    )
+    _add_threads(group)
     group.add_argument(
         "--device",
         type=option_types.whole_number,

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 
-from longalign.cli.command import fail, run
+from longalign.cli.command import CLOSED_PIPE, fail, run
 from longalign.cli.interrupts import Interrupts
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def _has_threads_to_wait_for() -> bool:
 
 
 def _flushed(code: int) -> int:
-    """Flush stdout; returns `code`, or 1 if the flush fails.
+    """Flush stdout; returns `code`, or another exit code than 0 if the flush fails.
 
     After a failure, stdout is closed to the interpreter, which would otherwise flush again at exit.
     """
@@ -50,7 +50,9 @@ def _flushed(code: int) -> int:
             sys.stdout.flush()
     except (OSError, ValueError) as error:
         sys.stdout = None
-        if code == 0 and not isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError):
+            return code or CLOSED_PIPE
+        if code == 0:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             fail(f"stdout: cannot be written: {reason}", 1)
         return code or 1

@@ -18,6 +18,9 @@ _REGION = re.compile(
 )
 _NAMES_SHOWN = 5
 
+#: What ends like a region but lacks a dash.
+_LONE_NUMBER = re.compile(r"(?:.*:)?[\d,]+", re.ASCII | re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -102,4 +105,5 @@ def choose(path: str, names: Counter[str], choices: list[Choice]) -> tuple[Choic
     asked = choices[-1].name
     if asked is None:
         raise InputError(f"{names.total()} records, choose one as {path}:NAME from {some}")
-    raise NoSuchRecord(f"no record named {asked!r}; the file has {some}")
+    hint = "; a region is START-END or START-" if _LONE_NUMBER.fullmatch(asked) else ""
+    raise NoSuchRecord(f"no record named {asked!r}; the file has {some}{hint}")

@@ -66,7 +66,8 @@ class Verification:
 
     `alignments` and `columns` count what was walked. `scores` counts the alignments whose score was
     checked: those with a scoring in their tg tag, or all if a scoring was given. `unchecked` are the tags
-    whose claims are not checked, AS among them if a line's scoring is not known.
+    whose claims are not checked, AS among them if a line's scoring is not known. A result is true in a
+    condition if it is `ok`.
     """
 
     paf: str
@@ -80,6 +81,9 @@ class Verification:
     def ok(self) -> bool:
         """Whether every claim is true."""
         return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.ok
 
     def __str__(self) -> str:
         if self.problems:

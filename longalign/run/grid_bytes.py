@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import disk_usage
 
 from longalign.backends.base import Workers
-from longalign.errors import MemoryTooSmall, UsageError
+from longalign.errors import DiskTooSmall, MemoryTooSmall, UsageError
 from longalign.events import Notice
 from longalign.model.geometry import (
     BYTES_PER_CELL,
@@ -87,7 +87,7 @@ def fits_without_tiles(request: Request, resources: Resources) -> bool:
 
 
 def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
-    """Raise UsageError, with figures, if a disk has too little space for the boundaries of a store.
+    """Raise DiskTooSmall, with figures, if a disk has too little space for the boundaries of a store.
 
     `missing` is the share of the matrix whose boundaries the store does not hold yet.
     """
@@ -96,7 +96,7 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
     free = disk_usage(_existing(request.store_path)).free
     if needed > free:
         coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
-        raise UsageError(
+        raise DiskTooSmall(
             f"{request.store_path}: the boundaries of {request} take about {_about(needed)}, and "
             f"{_at_most(free)} of the disk are free: make room, or begin a store "
             f"{'with a smaller --store-budget, or ' * coarser}on another disk"
@@ -123,16 +123,17 @@ def spare_bytes(request: Request, resources: Resources) -> int:
 
 
 def check_room(request: Request, needed: int, room: int, lacks_memory: bool) -> None:
-    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`.
+    """Raise an error, with figures, if the edges of tiles, which take `needed` bytes, exceed `room`.
 
-    It is MemoryTooSmall if a lattice is kept in memory, and if tiles are small for lack of memory.
+    It is MemoryTooSmall if a lattice is kept in memory, and if tiles are small for lack of memory. Otherwise
+    it is DiskTooSmall.
     """
     if needed > room:
         refused = f"the boundaries of {request} take at least {_about(needed)}"
         refused += f", and there is room for {_at_most(room)}"
         if request.lattices_in_memory or lacks_memory:
             raise MemoryTooSmall(refused)
-        raise UsageError(f"{refused}: make room, or begin a store on another disk")
+        raise DiskTooSmall(f"{refused}: make room, or begin a store on another disk")
 
 
 def lattice_room(request: Request, resources: Resources) -> int:
@@ -190,10 +191,9 @@ def _check_memory(request: Request, needed: int, memory: int) -> None:
 
 def too_little(request: Request, needed: int, memory: int, pruned: int | None = None) -> str:
     """The message where a run needs more host memory than it may use, or `pruned` bytes in the best case."""
-    best = "" if pruned is None else f", or {_about(pruned)} if nearly all cells can be left out"
-    return (
-        f"{request} need about {_about(needed)} of memory{best}, and the budget is {_at_most(memory)} (--mem)"
-    )
+    best = "" if pruned is None else f", or {_enough(pruned)} if nearly all cells can be left out"
+    budget = _at_most(memory)
+    return f"{request} need about {_enough(needed)} of memory{best}, and the budget is {budget} (--mem)"
 
 
 def memory_is_short(grid: Grid, request: Request) -> Notice:
@@ -225,6 +225,11 @@ def _check_worker(request: Request, needed: int, workers: Workers) -> None:
 def _about(needed: int) -> str:
     """A size, rounded up, for a message."""
     return size_in_words(round_size(needed))
+
+
+def _enough(needed: int) -> str:
+    """A size of memory that is enough now and in another process, which may take a little more itself."""
+    return _about(needed + needed // 50)
 
 
 def _at_most(size: int) -> str:

@@ -43,7 +43,7 @@ def test_the_best_alignments_in_one_file(files, capsys):
     summary = json.loads(Path("x.json").read_text())
     assert [summary["score"], *(one["score"] for one in summary["next_best"])] == found
     for one in (summary, *summary["next_best"]):
-        assert f"{one['statistics']['matches']:,} matches, " in err
+        assert f"matches {one['statistics']['matches']:,}, " in err
         assert f"E-value {one['significance']['e_value']:.2g} " in err
     assert main(["verify", "x.paf", *files]) == 0
 
