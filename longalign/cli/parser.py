@@ -68,7 +68,7 @@ _PAIRS_HELP = """\
 Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one
 pair after the other, into one output; --json then writes a list. A record that cannot be aligned is reported
 and left out, and the exit code is 1. With --store, DIR holds a store for each pair; a pair whose records have
-changed since then is left out as well.
+changed since then is left out as well, and records that are missing are taken from the store.
 """
 _PRESETS_HELP = f"""
 Presets, with the cost of a gap in both conventions:
