@@ -244,8 +244,9 @@ def _add_verify(commands: Commands) -> None:
     summary = "re-score a PAF file, independently"
     verify = _add(commands, "verify", "PAF QUERY TARGET", _lazy("verify", "run_verify"), summary)
     verify.description = (
-        "Re-score a PAF file, independently. Whether a better alignment exists is not checked."
+        "Re-score a PAF file, independently. Whether a better alignment exists is not checked. "
     )
+    verify.description += "Column 11 counts all columns (minimap2 leaves those with ambiguous letters out)."
     verify.add_argument(
         "paf", type=option_types.path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin"
     )
