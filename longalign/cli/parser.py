@@ -70,6 +70,10 @@ pair after the other, into one output; --json then writes a list. A record that 
 and left out, and the exit code is 1. With --store, DIR holds a store for each pair; a pair whose records have
 changed since then is left out as well, and records that are missing are taken from the store.
 """
+_VERIFY_HELP = """\
+Re-score a PAF file, independently. Whether a better alignment exists is not checked. Column 11 counts all
+columns; minimap2 leaves out those with an ambiguous letter.
+"""
 _PRESETS_HELP = f"""
 Presets, with the cost of a gap in both conventions:
 {describe_presets()}
@@ -243,10 +247,7 @@ def _add_inspect(commands: Commands) -> None:
 def _add_verify(commands: Commands) -> None:
     summary = "re-score a PAF file, independently"
     verify = _add(commands, "verify", "PAF QUERY TARGET", _lazy("verify", "run_verify"), summary)
-    verify.description = (
-        "Re-score a PAF file, independently. Whether a better alignment exists is not checked. "
-    )
-    verify.description += "Column 11 counts all columns (minimap2 leaves those with ambiguous letters out)."
+    verify.description = _VERIFY_HELP
     verify.add_argument(
         "paf", type=option_types.path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin"
     )
