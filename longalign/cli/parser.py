@@ -45,8 +45,7 @@ _MODE_HELP = (
 )
 _EXIT_CODES = """\
 Exit codes: 0 done, 1 input or store, pairs left out, or a false claim found by verify, 2 usage, 3 back end
-or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by the end of its terminal, 141 by the reader
-of its output.
+or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by its terminal, 141 by its output's reader.
 """
 _CONVENTIONS = f"""\
 A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for its first letter and NEXT for
@@ -176,9 +175,8 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="K",
         help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
-        "positions of those before it (Waterman and Eggert 1987); a run that is resumed goes on after those "
-        "that its store holds; each costs a sweep of what those before it may have changed: with a large K, "
-        "give --min-score (default: 1)",
+        "positions of those before it (Waterman and Eggert 1987), and takes a sweep of its own, so give "
+        "--min-score with a large K; resume goes on after those that the store holds (default: 1)",
     )
     group.add_argument(
         "--min-score",
