@@ -11,8 +11,7 @@ import json
 import sys
 from argparse import Namespace
 from collections import deque
-from collections.abc import Callable, Iterator
-from collections.abc import Sequence as Items
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
@@ -34,7 +33,7 @@ from longalign.cli.noted_options import checked_options
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import SCORING_OPTIONS
 from longalign.cli.statistics import print_statistics
-from longalign.errors import InputError, LongalignError, NoSuchRecord, StoreError, UsageError
+from longalign.errors import InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
 from longalign.fasta.source import shown_name
@@ -45,12 +44,9 @@ from longalign.formats.summary import summarize_left_out
 from longalign.model.alphabet import Alphabet
 from longalign.model.mode import EndName
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
-from longalign.store import DirectoryStore
-from longalign.store.layout import first_store, is_store
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores
 from longalign.system.rationals import spell
@@ -86,7 +82,7 @@ class Inputs:
 
     queries: Sequences
     targets: Sequences
-    pairs: Items[NamedPair]
+    pairs: Sequence[NamedPair]
     words: str
 
     @property
@@ -103,7 +99,7 @@ def every_pair(queries: Sequences, targets: Sequences) -> Inputs:
     return Inputs(queries, targets, pairs, words)
 
 
-def _counted(pairs: Items[NamedPair]) -> str:
+def _counted(pairs: Sequence[NamedPair]) -> str:
     return "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
 
 
@@ -113,7 +109,7 @@ def listed_pairs(options: Namespace, alphabet: Alphabet) -> Inputs:
     return _inputs(options, alphabet, pairs, f"{_counted(pairs)} of {options.pairs}")
 
 
-def _inputs(options: Namespace, alphabet: Alphabet, pairs: Items[NamedPair], words: str) -> Inputs:
+def _inputs(options: Namespace, alphabet: Alphabet, pairs: Sequence[NamedPair], words: str) -> Inputs:
     """Some pairs of the records of two files. If these are one file, it is read once."""
     queries, targets = ([getattr(pair, side) for pair in pairs] for side in ("query", "target"))
     if options.query == options.target:
@@ -229,7 +225,8 @@ class _Pairs:
         for number, pair in enumerate(self.inputs.pairs):
             store = None if self.stores is None else self.stores.store(number)
             try:
-                query, target = self._sequences(pair, store)
+                query = self.inputs.queries.sequence(pair.query)
+                target = self.inputs.targets.sequence(pair.target)
             except InputError as error:
                 self._leave_out(pair, str(error))
                 continue
@@ -240,20 +237,6 @@ class _Pairs:
                 continue
             self._pending.append((pair, None))
             yield spec
-
-    def _sequences(self, pair: NamedPair, store: Path | None) -> tuple[Sequence, Sequence]:
-        """The sequences of a pair, out of its store if a file no longer has the record. Raises InputError."""
-        try:
-            return self.inputs.queries.sequence(pair.query), self.inputs.targets.sequence(pair.target)
-        except NoSuchRecord as error:
-            copies = _copies_in(store)
-            if copies is None:
-                raise
-            text = f"{error}; going on with the copy in the store"
-            if text not in self._said:
-                self._said.add(text)
-                self.emit(Notice(text))
-            return copies
 
     def refuse(self, spec: RunSpec, error: LongalignError) -> None:
         """Leave out the first pair at work."""
@@ -317,16 +300,6 @@ class _Pairs:
                 else:
                     self.emit(Notice(text))
             self.emit(PairFinished(pair.query, pair.target, None))
-
-
-def _copies_in(store: Path | None) -> tuple[Sequence, Sequence] | None:
-    """The sequences that the store of a pair holds; None if there is no such store, or it is damaged."""
-    if store is None or not is_store(first_store(store)):
-        return None
-    try:
-        return DirectoryStore.attach(first_store(store)).sequences()
-    except StoreError:
-        return None
 
 
 @contextmanager

@@ -67,7 +67,7 @@ _PAIRS_HELP = """\
 Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one
 pair after the other, into one output; --json then writes a list. A record that cannot be aligned is reported
 and left out, and the exit code is 1. With --store, DIR holds a store for each pair; a pair whose records have
-changed since then is left out as well, and records that are missing are taken from the store.
+changed since then is left out as well.
 """
 _VERIFY_HELP = """\
 Re-score a PAF file, independently. Whether a better alignment exists is not checked. Column 11 counts all

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -510,24 +509,6 @@ def test_pairs_of_a_changed_record_are_left_out(run):
     assert all("the store belongs to another run: the query is 'q2' with " in line for line in lines)
     code, _, err = run("align", *FILES, "-q", "--store", "s", "--strict")
     assert (code, err.count("\n")) == (1, 1)
-
-
-@pytest.mark.parametrize("strand", ["plus", "minus", "both"])
-def test_a_record_that_is_no_longer_there_is_taken_from_the_store(run, strand):
-    asked = (*FILES, "-q", "--strand", strand)
-    assert run("align", *asked, "--store", "s", "-o", "x.paf")[0] == 0
-    first = Path("x.paf").read_text()
-    Path("q.fa").write_text(fasta({"other" if name == "q2" else name: QUERIES[name] for name in QUERIES}))
-    shutil.rmtree("s/000003")  # this pair has no store to take anything from
-    code, _, err = run("resume", "s", "--backend", "cpu")
-    missing = "longalign: q.fa: no record named 'q2'; the file has "
-    assert [line.rpartition("; ")[2] for line in err.splitlines() if missing[11:] in line] == [
-        "going on with the copy in the store",
-        "left out",
-    ]
-    lost = [line for line in first.splitlines() if line not in Path("x.paf").read_text()]
-    assert code == 1
-    assert {tuple(line.split("\t")[i] for i in (0, 5)) for line in lost} <= {("q2", "t2")}
 
 
 OTHER_PAIRS = "s: the stores belong to other pairs"
