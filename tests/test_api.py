@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 import sys
 from functools import partial
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import numpy as np
@@ -277,6 +277,7 @@ def test_what_holds_no_letters_is_named(given):
         (lambda: longalign.write_paf(None, sys.stdout), "alignment must be an Alignment, not NoneType"),
         (lambda: longalign.write_paf(longalign.align("A", "A"), "x.paf"), "file must be a text file that is"),
         (lambda: longalign.write_paf(longalign.align("A", "A"), BytesIO()), "file must be a text file"),
+        (lambda: longalign.write_paf(longalign.align("A", "A"), StringIO), "file must be a text file"),
         (lambda: longalign.verify_paf(None, "q.fa", "t.fa"), "paf must be the name of a file, not None"),
         (lambda: longalign.verify_paf("x.paf", "q.fa", "t.fa", "blastn"), "scoring must be a Scoring, not"),
     ],

@@ -524,7 +524,7 @@ _CUDA_DEVICE = (
         "CUDA: excluded pairs of the second half looked for too far down",
         f"{_CUDA}/device/excluded_pairs.py",
         "first_pair_from(np.int32(row - STEP_ROWS), pairs, lists)",
-        "first_pair_from(row, pairs, words)",
+        "first_pair_from(row, pairs, lists)",
         (f"{_LEFT_OUT}::test_every_pair_of_two_diagonals_is_excluded",),
     ),
     Fault(

@@ -18,9 +18,6 @@ _REGION = re.compile(
 )
 _NAMES_SHOWN = 5
 
-#: What ends like a region but lacks a dash.
-_LONE_NUMBER = re.compile(r"(?:.*:)?[\d,]+", re.ASCII | re.DOTALL)
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -105,5 +102,7 @@ def choose(path: str, names: Counter[str], choices: list[Choice]) -> tuple[Choic
     asked = choices[-1].name
     if asked is None:
         raise InputError(f"{names.total()} records, choose one as {path}:NAME from {some}")
-    hint = "; a region is START-END or START-" if _LONE_NUMBER.fullmatch(asked) else ""
+    name, _, place = asked.rpartition(":")
+    is_place = name in names and place.replace(",", "").isdecimal()
+    hint = "; a region is START-END or START-" if is_place else ""
     raise NoSuchRecord(f"no record named {asked!r}; the file has {some}{hint}")

@@ -39,7 +39,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from io import BufferedIOBase, BufferedReader, RawIOBase, TextIOWrapper
+from io import BufferedReader, TextIOWrapper, UnsupportedOperation
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
@@ -128,12 +128,13 @@ def _side(sequence: Sequence, start: int, end: int) -> tuple[str, int, int, int]
 def write_paf(alignment: Alignment, file: TextIO) -> None:
     """Write an alignment to an open text file as one line; nothing for an alignment without columns.
 
-    Raises UsageError for anything but an alignment, and for a path or a binary file in place of a text file.
+    Raises UsageError for anything but an alignment, and for anything but a text file open for writing.
     """
     check_alignment(alignment)
-    given: object = file  # callers from Python need not heed its type
-    if not hasattr(given, "write") or isinstance(given, BufferedIOBase | RawIOBase):
-        raise UsageError(f"file must be a text file that is open for writing, not {file!r:.60}")
+    try:
+        file.write("")
+    except (AttributeError, TypeError, UnsupportedOperation) as error:
+        raise UsageError(f"file must be a text file that is open for writing, not {file!r:.60}") from error
     if line := format_paf(alignment):
         file.write(line + "\n")
 

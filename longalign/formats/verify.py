@@ -111,7 +111,8 @@ def verify_paf(
     too.
 
     False claims are in `Verification.problems`, in the order of the file. Raises InputError if a file cannot
-    be read, a line is not PAF or has no cg tag, or the record that it names is damaged; UsageError for
+    be read or two of its records have the same name, if a line is not PAF or has no cg tag, if the record
+    that it names is damaged, or if a file lacks the record that `query` or `target` names; UsageError for
     arguments of other types.
     """
     for name, path in (("paf", paf), ("query", query), ("target", target)):
@@ -129,17 +130,18 @@ def verify_paf(
         alphabet = by.alphabet if by is not None else DNA
         try:
             pair = queries.find(record.query_name, alphabet), targets.find(record.target_name, alphabet)
-        except NoSuchRecord as error:
-            result.problems.append(FalseClaim(record.line, str(error)))
-            continue
-        except _Damaged as error:
+        except _Unreadable as error:
             raise InputError(f"{result.paf}: line {record.line}: {error}") from error
+        if isinstance(pair[0], NoSuchRecord) or isinstance(pair[1], NoSuchRecord):
+            lacking = (str(one) for one in pair if isinstance(one, NoSuchRecord))
+            result.problems += [FalseClaim(record.line, text) for text in lacking]
+            continue
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
         result.scores += by is not None and "AS" in record.tags
         result.unchecked |= record.tags.keys() - (_CHECKED_TAGS if by is not None else _CHECKED_TAGS - {"AS"})
-        problems = _problems(record, runs, *pair, by, meaning)
+        problems = _problems(record, runs, pair[0], pair[1], by, meaning)
         result.problems += [FalseClaim(record.line, text) for text in problems]
     if result.alignments == 0 and result.ok:  # then no line has asked for a record
         queries.check()
@@ -147,8 +149,8 @@ def verify_paf(
     return result
 
 
-class _Damaged(InputError):
-    """A record that a line names cannot be read, although the file has it."""
+class _Unreadable(InputError):
+    """A record that a line names, or its file, cannot be read."""
 
 
 class _Records:
@@ -169,8 +171,8 @@ class _Records:
         if path != STDIN:
             RecordFile(path, [] if selector is None else [selector])
 
-    def _find(self, name: str, alphabet: Alphabet) -> Sequence:
-        """The record called `name`, or the one sequence. Raises NoSuchRecord if the file lacks `name`."""
+    def _find(self, name: str, alphabet: Alphabet) -> Sequence | NoSuchRecord:
+        """The record called `name`, or the one sequence; if the file lacks the record, the error."""
         _, selector = split_spec(self._spec)
         if selector is not None:
             try:
@@ -185,10 +187,10 @@ class _Records:
             if self._all is None:
                 return read_sequence(source, alphabet)
             return sequence_of(self._all.record(name), source, alphabet)
-        except NoSuchRecord:
-            raise
+        except NoSuchRecord as error:
+            return error  # which is kept as well
         except InputError as error:
-            raise _Damaged(str(error)) from error
+            raise _Unreadable(str(error)) from error
 
 
 def _problems(

@@ -512,8 +512,10 @@ def test_inspect_counts_all_cells_that_were_left_out(run, tmp_path, monkeypatch,
     monkeypatch.setattr(budget, "_SECONDS", 10.0)
     for name, codes in zip("qt", mutated_copy(30_000, 0.01, 1), strict=True):
         Path(f"{name}.fa").write_text(f">{name}\n{spell(codes)}\n")
-    command = ("align", "q.fa", "t.fa", "--store", "s", "--json", "x.json", "-q", "--strand", strand)
-    assert run(*command, "-o", "x.paf")[0] == 0
+    command = ("align", "q.fa", "t.fa", "--store", "s", "--json", "x.json", "--strand", strand)
+    code, _, err = run(*command, "-o", "x.paf")
+    assert (code, " effective GCUPS, " in err) == (0, True)
+    assert "effective" not in run("score", "q.fa", "t.fa", "--prune", "off")[2]
     [phase] = [one for one in json.loads(Path("x.json").read_text())["phases"] if one["name"] == "score"]
     report = json.loads(run("inspect", "s", "--json")[1])
     assert 0 < phase["left_out"] == report["cells_left_out"]
@@ -1179,6 +1181,7 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
     code, out, err = run("devices", "--plan", *map(str, files), "--mode", "global")
     assert (code, err) == (0, "")
     assert "tile: 150 x 120" in out
+    assert ", threads 1, " in run("devices", "--plan", *map(str, files), "--threads", "1")[1]
     assert "with --store-budget: 675 (the default) 1 ms, 233%" in out
     report = json.loads(run("devices", "--json", "--plan", *map(str, files))[1])
     cpu = report["plans"]["cpu"]

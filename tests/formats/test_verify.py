@@ -12,6 +12,7 @@ from functools import cache
 from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import combinations
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -489,14 +490,13 @@ def test_a_record_that_a_file_lacks_is_a_false_claim_of_its_line(tmp_path: Path,
     def problems(names: str, selector: str = "") -> list[str]:
         lines = [f"{name}\t4\t0\t4\t+\tt\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n" for name in names]
         paf.write_text("".join(lines))
-        with ThreadPoolExecutor(1) as writing:
-            query.unlink(missing_ok=True)
-            if is_piped:
-                os.mkfifo(query)
-                writing.submit(query.write_text, letters)
-            else:
-                query.write_text(letters)
-            result = verify_paf(paf, f"{query}{selector}", tmp_path / "t.fa")
+        query.unlink(missing_ok=True)
+        if is_piped:
+            os.mkfifo(query)
+            Thread(target=query.write_text, args=[letters], daemon=True).start()
+        else:
+            query.write_text(letters)
+        result = verify_paf(paf, f"{query}{selector}", tmp_path / "t.fa")
         return [str(problem) for problem in result.problems]
 
     lacking = f"{query}: no record named 'z'; the file has a, b"
@@ -506,6 +506,37 @@ def test_a_record_that_a_file_lacks_is_a_false_claim_of_its_line(tmp_path: Path,
     assert [text for text in problems("zazzzzzza") if lacking not in text] == []
     with pytest.raises(InputError, match=f"^{re.escape(lacking)}$"):
         problems("a", ":z")  # no claim of the line: the user asks for this record
+
+
+def test_what_both_files_lack_and_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "q.fa").write_text(">a\nACGT\n")
+    (tmp_path / "t.fa").write_text(">t\nACGT\n")
+    (tmp_path / "x.paf").write_text("y\t4\t0\t4\t+\tz\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n" * 2)
+    paf, query = tmp_path / "x.paf", tmp_path / "q.fa"
+    problems = [str(problem) for problem in verify_paf(paf, query, tmp_path / "t.fa").problems]
+    assert problems == [
+        f"line {line}: {tmp_path / name}: no record named {record!r}; the file has {known}"
+        for line in (1, 2)
+        for name, record, known in (("q.fa", "y", "a"), ("t.fa", "z", "t"))
+    ]
+    with pytest.raises(InputError, match=r"^nowhere\.fa: no such file or directory$"):
+        verify_paf(paf, query, "nowhere.fa")
+
+
+def test_a_record_that_is_missed_again_is_not_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "q.fa").write_text(">a\nACGT\n")
+    (tmp_path / "x.paf").write_text("a\t4\t0\t4\t+\tz\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n" * 3)
+    read = []
+
+    def reading(spec: str, alphabet: Alphabet) -> Sequence:
+        read.append(spec)
+        return read_sequence(spec, alphabet)
+
+    monkeypatch.setattr("longalign.formats.verify.read_sequence", reading)
+    assert len(verify_paf(tmp_path / "x.paf", *[tmp_path / "q.fa"] * 2).problems) == 3
+    assert read == [f"{tmp_path / 'q.fa'}:a", f"{tmp_path / 'q.fa'}:z"]
 
 
 def test_records_that_take_turns_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

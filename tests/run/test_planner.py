@@ -19,7 +19,7 @@ from runs import CPU, SmallTiles, small_geometry
 
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.backends.cpu import CpuBackend
-from longalign.errors import BackendError, UsageError
+from longalign.errors import BackendError, DiskTooSmall, UsageError
 from longalign.fasta import read_sequence
 from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE_STEP, Grid, smallest_budget
 from longalign.model.mode import EXTEND, GLOBAL, LOCAL, SEMIGLOBAL
@@ -632,7 +632,9 @@ def test_a_small_pair_needs_little_memory_and_a_score_less(tmp_path):
 
 def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
     free(100 * MB)
-    with pytest.raises(UsageError, match=r"letters take at least 477M, and there is room for 80M: make room"):
+    with pytest.raises(
+        DiskTooSmall, match=r"letters take at least 477M, and there is room for 80M: make room"
+    ):
         plan(Request(10**7, 10**7, "align", tmp_path), resources((10**6, 10**6)))
 
 

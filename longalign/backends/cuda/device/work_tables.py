@@ -37,7 +37,7 @@ JOB_FIELDS = 26
 # LAST_PART_LAG: the rows by which its last part is behind its first one.
 # FLAG_ABOVE, DONE_ABOVE: the index of its flag in the band above, and the value of that flag at the end.
 # NEXT: the ticket of its right neighbour in the band, or NO_TICKET.
-# EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in the array of requested rows, and how many it
+# EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in `WorkList.lists`, and how many it
 # has (see `excluded_pairs`): none in kernels that use every pair.
 JOB, FIRST_COLUMN, WIDTH, NUMBER, REQUESTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
 BAND, FIRST_START, LAST_START, LAST_PART_LAG, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11

@@ -230,7 +230,7 @@ def build_kernel(config: KernelConfig) -> Any:
             while start < last_start or to_replay != REPLAY_NOTHING:
                 replaying = track_best and to_replay != REPLAY_NOTHING
                 end = np.int32(start + block_rows)
-                outside, is_skipped = start < last_part_lag or end >= rows, False
+                outside, leaves_out = start < last_part_lag or end >= rows, False
                 if reload_parameters:
                     parameters = read_parameters(jobs, job)
                     requested_column = strips[strip, work_tables.REQUESTED_COLUMN]
@@ -259,12 +259,12 @@ def build_kernel(config: KernelConfig) -> Any:
                     if prunes:
                         opening = parameters.opening
                         peak = highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
-                        is_skipped = is_left_out(
+                        leaves_out = is_left_out(
                             peak, limits, gains, end, parameters.extend, pruning, best_elsewhere
                         )
                         # The limits of the next row block. They are loaded early because that takes long.
                         limits = query_limits(np.int32(end - last_part_lag), gains, jobs, job, lists)
-                    if prunes and not is_skipped:
+                    if prunes and not leaves_out:
                         if base == LEFT_OUT_BASE:
                             load_letters_again(
                                 row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span),
@@ -278,7 +278,7 @@ def build_kernel(config: KernelConfig) -> Any:
                             opened, e, carry, base, new_base, edge, opening, pruning, lowest, lane
                         )
                         base, one, other = new_base, raise_row(one, lowest), raise_row(other, lowest)
-                    if not is_skipped:
+                    if not leaves_out:
                         edge, ambiguous = load_rows(
                             inbox, inbox_at, row_letters, letter_ring_at, one, other, parameters, rows, start,
                             lane, outside, base,
@@ -307,7 +307,7 @@ def build_kernel(config: KernelConfig) -> Any:
                             is_fast = kind == FAST and start >= ambiguous_until
                             kind = EXCLUDES_PAIRS if is_fast else ROW_BY_ROW
 
-                if prunes and is_skipped:
+                if prunes and leaves_out:
                     incoming = begin_receive(query, column, parameters, rows, end, lane)
                     edge, ambiguous = leave_out(
                         one, other, column, lines, jobs, job, parameters, pruning, rows, np.int32(tag + 1),

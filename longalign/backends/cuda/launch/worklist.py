@@ -89,10 +89,10 @@ def build(
     their different rows, so it continues without draining and filling this pipeline.
     """
     matrices, matrices_at = lay_out(job.scoring for job in jobs)
-    words, gains_at = _rows_and_gains(jobs, config)
+    lists, gains_at = _rows_and_gains(jobs, config)
     table = _job_table(jobs, config, matrices_at, gains_at)
     strips = cut_strips(jobs, config)
-    words.append(_with_excluded_pairs(jobs, strips, sum(map(len, words))))
+    lists.append(_with_excluded_pairs(jobs, strips, sum(map(len, lists))))
     entries = in_bands(strips, table[strips[:, work_tables.JOB], work_tables.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
     table[:, work_tables.STATE_AT] = _offsets(states)
@@ -110,7 +110,7 @@ def build(
         top=top,
         column=column,
         linear_edges=_linear_edges(tops, tops_at, lefts, lefts_at),
-        lists=np.concatenate(words),
+        lists=np.concatenate(lists),
         flags=np.zeros(len(entries), np.int32),
         top_values=sum(map(len, tops)) + len(jobs),
         column_values=2 * sum(map(len, lefts)),
@@ -191,7 +191,7 @@ def _pruning(job: SweepJob, config: KernelConfig) -> tuple[int, ...]:
 def _with_excluded_pairs(jobs: Sequence[SweepJob], strips: IntArray, begin: int) -> IntArray:
     """The excluded pairs of all strips, end to end. The fields of `strips` that say where they are are set.
 
-    `begin` is the index at which they begin in the array of requested rows.
+    `begin` is the index at which they begin in `WorkList.lists`.
     """
     pairs, counts = excluded_by_strip(jobs, strips[:, work_tables.JOB], strips[:, work_tables.FIRST_COLUMN])
     strips[:, work_tables.EXCLUDED_AT] = begin + PAIR_WORDS * (np.cumsum(counts) - counts)

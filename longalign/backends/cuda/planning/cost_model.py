@@ -3,7 +3,7 @@
 The unit of the constants is a clock cycle of a multiprocessor. A row of a lane has a *latency*, the time that
 it takes however few warps run. It also has an *issue cost*, the time for which it occupies the pipes that the
 warps of a quarter of a multiprocessor share. Each row block adds to both. A strip starts when its left
-neighbour is a `lag` ahead. Where parts may not sweep on outside the rectangle, most of these rows are in
+neighbour is a *lag* ahead. Where parts may not sweep on outside the rectangle, most of these rows are in
 MASKED row blocks, which are slower. The rows of a ragged strip are slower as well. The constants were
 measured on an NVIDIA H200.
 """

@@ -315,7 +315,7 @@ def band_rows(
     """The rows of a band, or `ALL_ROWS` for a single band.
 
     Several bands are used only if there are more strips than resident warps. Without bands, many warps would
-    then be idle while the last strips are swept. A band must have enough rows that its strips, each a `lag`
+    then be idle while the last strips are swept. A band must have enough rows that its strips, each a *lag*
     behind its left neighbour, keep all warps busy. If no rectangle has more rows than that, bands would gain
     nothing and only interrupt strips.
     """

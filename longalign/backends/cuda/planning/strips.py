@@ -153,7 +153,7 @@ def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDAr
     The other strips of the band follow, one in each turn.
 
     Bands slope, so the strips at the right end of the first bands become shorter and shorter. They end
-    shortly after one another. The strips that are taken next, however, can only start a `lag` after one
+    shortly after one another. The strips that are taken next, however, can only start a *lag* after one
     another. The next band therefore starts with the turn of the first shortened strip, and its strips
     alternate with the shortened ones. But it does not start before all warps have taken a strip or two of
     this band, because its strips continue those of this band.
