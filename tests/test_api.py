@@ -267,6 +267,12 @@ def test_what_holds_no_letters_is_named(given):
         longalign.align(given, TARGET, backend="cpu")
 
 
+def closed():
+    file = StringIO()
+    file.close()
+    return file
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -278,6 +284,7 @@ def test_what_holds_no_letters_is_named(given):
         (lambda: longalign.write_paf(longalign.align("A", "A"), "x.paf"), "file must be a text file that is"),
         (lambda: longalign.write_paf(longalign.align("A", "A"), BytesIO()), "file must be a text file"),
         (lambda: longalign.write_paf(longalign.align("A", "A"), StringIO), "file must be a text file"),
+        (lambda: longalign.write_paf(longalign.align("A", "A"), closed()), "file must be a text file"),
         (lambda: longalign.verify_paf(None, "q.fa", "t.fa"), "paf must be the name of a file, not None"),
         (lambda: longalign.verify_paf("x.paf", "q.fa", "t.fa", "blastn"), "scoring must be a Scoring, not"),
     ],

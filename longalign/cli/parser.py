@@ -45,7 +45,7 @@ _MODE_HELP = (
 )
 _EXIT_CODES = """\
 Exit codes: 0 done, 1 input or store, pairs left out, or a false claim found by verify, 2 usage, 3 back end
-or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 by its terminal, 141 by its output's reader.
+or internal, 130 interrupted (Ctrl-C), 143 ended by SIGTERM, 129 if its terminal ends, 141 if its reader does.
 """
 _CONVENTIONS = f"""\
 A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for its first letter and NEXT for
@@ -175,8 +175,8 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="K",
         help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
-        "positions of those before it (Waterman and Eggert 1987), and takes a sweep of its own, so give "
-        "--min-score with a large K; resume goes on after those that the store holds (default: 1)",
+        "positions of those before it (Waterman and Eggert 1987); each takes a sweep of what they changed, so "
+        "give --min-score with a large K; resume goes on after those that the store holds (default: 1)",
     )
     group.add_argument(
         "--min-score",

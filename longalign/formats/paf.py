@@ -39,7 +39,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from io import BufferedReader, TextIOWrapper, UnsupportedOperation
+from io import BufferedReader, TextIOWrapper
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
@@ -133,7 +133,7 @@ def write_paf(alignment: Alignment, file: TextIO) -> None:
     check_alignment(alignment)
     try:
         file.write("")
-    except (AttributeError, TypeError, UnsupportedOperation) as error:
+    except (AttributeError, TypeError, ValueError) as error:  # ValueError: it is closed, or only read
         raise UsageError(f"file must be a text file that is open for writing, not {file!r:.60}") from error
     if line := format_paf(alignment):
         file.write(line + "\n")
