@@ -175,7 +175,7 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="K",
         help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
-        "positions of those before it (Waterman and Eggert 1987); each takes a sweep of what they changed, so "
+        "positions of those before it (Waterman and Eggert 1987), and takes a sweep of what they changed: "
         "give --min-score with a large K; resume goes on after those that the store holds (default: 1)",
     )
     group.add_argument(
