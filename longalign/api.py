@@ -187,9 +187,7 @@ def align(
     mode = choose_mode(mode, free)
     spec = _spec("align", query, target, scoring, mode, strand, start_states, store, prune)
     using = resources(backend, threads, devices, memory, store_budget, cluster, spec)
-    outcome = pipeline.run(spec, using, emit)
-    assert outcome.alignment is not None
-    return outcome.alignment
+    return _alignment(pipeline.run(spec, using, emit))
 
 
 def align_many(
@@ -211,9 +209,9 @@ def align_many(
     """The optimal alignment of each pair (query, target), in order; see `align` for the parameters.
 
     Pairs are taken from the iterable as they are needed. Small ones are computed some hundred at a time, on
-    the first device, which is several times as fast as a call of `align` for each. Nothing happens before
-    the first alignment is asked for: the arguments are checked then, too. An error ends the iteration, after
-    the alignments of the pairs before it.
+    the first device, which is several times as fast as a call of `align` for each. The other arguments are
+    checked by the call itself. An error in a pair ends the iteration, after the alignments of the pairs
+    before it.
 
     In the directory `store`, each pair has a store of its own, whose name is the number of the pair, such as
     000000. The same call goes on where it was stopped. `resume` takes one of these stores. Stored pairs are
@@ -221,9 +219,8 @@ def align_many(
     """
     using = resources(backend, threads, devices, memory, store_budget)
     specs = _specs("align", pairs, scoring, choose_mode(mode, free), strand, prune)
-    for outcome in _run_many(specs, store, using, emit):
-        assert outcome.alignment is not None
-        yield outcome.alignment
+    folder = None if store is None else _folder(store)
+    return (_alignment(outcome) for outcome in _run_many(specs, folder, using, emit))
 
 
 def score_many(
@@ -244,8 +241,8 @@ def score_many(
     """The optimal score and end cell of each pair (query, target), in order; see `align_many` and `score`."""
     using = resources(backend, threads, devices, memory)
     specs = _specs("score", pairs, scoring, choose_mode(mode, free), strand, prune)
-    for outcome in _run_many(specs, store, using, emit):
-        yield outcome.best
+    folder = None if store is None else _folder(store)
+    return (outcome.best for outcome in _run_many(specs, folder, using, emit))
 
 
 def best_alignments(
@@ -363,9 +360,13 @@ def trace(
     """
     using = resources(backend, threads, devices, memory)
     cell = _whole_number("i", i), _whole_number("j", j)
-    alignment = trace_cell(_folder(store), cell, using, emit=emit).alignment
-    assert alignment is not None
-    return alignment
+    return _alignment(trace_cell(_folder(store), cell, using, emit=emit))
+
+
+def _alignment(outcome: Outcome) -> Alignment:
+    """The alignment of a run that was to find one."""
+    assert outcome.alignment is not None
+    return outcome.alignment
 
 
 def _folder(store: str | PathLike[str]) -> Path:
@@ -384,19 +385,24 @@ def _specs(
     strand: StrandChoice,
     prune: Prune,
 ) -> Iterator[RunSpec]:
+    """The runs of all pairs, as they are needed. The other arguments are checked now."""
     if not isinstance(pairs, Iterable):
         raise InputError(f"pairs: want tuples of query and target, not {pairs!r:.60}")
-    for pair in pairs:
-        yield _spec(command, *_query_and_target(pair), scoring, mode, strand, prune=prune)
+
+    def spec_of(query: AnySequence, target: AnySequence) -> RunSpec:
+        return _spec(command, query, target, scoring, mode, strand, prune=prune)
+
+    spec_of("", "")  # raises the error of an argument that no pair could be run with
+    return (spec_of(*_query_and_target(pair)) for pair in pairs)
 
 
 def _run_many(
-    specs: Iterator[RunSpec], store: str | PathLike[str] | None, using: Resources, emit: Emit
+    specs: Iterator[RunSpec], folder: Path | None, using: Resources, emit: Emit
 ) -> Iterator[Outcome]:
     """Run all pairs, each in a store of its own if there is a directory for them."""
     with ExitStack() as stack:
-        if store is not None:
-            stores = stack.enter_context(PairStores.open(_folder(store)))
+        if folder is not None:
+            stores = stack.enter_context(PairStores.open(folder))
             specs = (replace(spec, store=stores.store(number)) for number, spec in enumerate(specs))
         for outcome in pipeline.run_all(specs, using, emit):
             emit(PairFinished(outcome.spec.query.name, outcome.spec.target.name, outcome.score))

@@ -321,7 +321,25 @@ def test_what_is_no_pair_is_refused(pair):
     with pytest.raises(longalign.InputError, match="pairs: want a tuple of query and target, not"):
         list(longalign.align_many([("A", "A"), pair], backend="cpu"))
     with pytest.raises(longalign.InputError, match="pairs: want tuples of query and target, not 5"):
-        list(longalign.align_many(5, backend="cpu"))
+        longalign.align_many(5, backend="cpu")
+
+
+@pytest.mark.parametrize("many", [longalign.align_many, longalign.score_many])
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"prune": "never"}, "prune must be one of"),
+        ({"strand": "none"}, "strand must be one of"),
+        ({"mode": "some"}, "mode"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"store": ""}, "store must be the path of a directory"),
+        ({"scoring": 5}, "want a Scoring, not int"),
+        ({"mode": "fit", "free": ["query-end"]}, "free"),
+    ],
+)
+def test_the_call_for_many_pairs_checks_its_arguments(many, given, match):
+    with pytest.raises(longalign.LongalignError, match=match):
+        many([], **{"backend": "cpu", **given})
 
 
 def test_the_strand_of_a_sequence_is_not_ignored():
@@ -489,10 +507,6 @@ def test_stores_of_other_pairs_and_other_directories_are_refused(tmp_path):
     longalign.align(QUERY, TARGET, backend="cpu", store=tmp_path / "one")
     with pytest.raises(longalign.StoreError, match="one: is the store of a single pair"):
         list(longalign.align_many([(QUERY, TARGET)], backend="cpu", store=tmp_path / "one"))
-    with pytest.raises(longalign.UsageError, match="store must be the path of a directory"):
-        list(longalign.align_many([(QUERY, TARGET)], backend="cpu", store=""))
-    with pytest.raises(longalign.UsageError, match="prune must be one of"):
-        list(longalign.align_many([(QUERY, TARGET)], backend="cpu", prune="never"))
 
 
 def test_the_name_of_a_file_instead_of_letters_points_to_the_function_that_reads_files():

@@ -74,15 +74,14 @@ def run_devices(options: Namespace) -> int:
             _compile(backend)
         _compile_for_seeds()
     backends = [backend.describe() for backend in usable]
-    plans = _plans(usable, options) if options.plan else {}
+    plans, exit_code = _plans(usable, options) if options.plan else ({}, 0)
     with open_output(STDOUT) as file:
         if options.json:
             report = {"schema": SCHEMA, "backends": backends, "cuda_unusable": reason}
             print(json.dumps({**report, "plans": plans} if plans else report, indent=2), file=file)
         else:
             print(*_lines(backends, plans, reason), sep="\n", file=file)
-    is_refused = bool(plans) and all("refused" in plan for plan in plans.values())
-    return UsageError.exit_code if is_refused else 0
+    return exit_code
 
 
 def _compile(backend: Backend) -> None:
@@ -137,10 +136,11 @@ def _lines(
         yield f"cuda: not usable: {reason}"
 
 
-def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[str, str]]:
+def _plans(backends: Sequence[Backend], options: Namespace) -> tuple[dict[str, dict[str, str]], int]:
     """How each back end would cut a matrix and sweep the first tile of it, and what other budgets cost.
 
-    Seeds are looked for, as a run does, with a bar on stderr if it is a terminal.
+    The number is the exit code of a run: 0, or, if every back end would refuse it, that of the refusal. Seeds
+    are looked for, as a run does, with a bar on stderr if it is a terminal.
     """
     mode, scoring = choose_mode(options.mode, options.free), scoring_of(options)
     query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
@@ -149,23 +149,26 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
         refuse_taken(store, options.strand)
     spec = RunSpec(query, target, scoring, mode, store=store, strand=options.strand)
     memory = default_memory() if options.mem is None else options.mem
-    return {
-        backend.name: _plan(Resources([backend], memory, options.store_budget), spec) for backend in backends
-    }
+    plans, refusals = {}, []
+    for backend in backends:
+        try:
+            plans[backend.name] = _plan(Resources([backend], memory, options.store_budget), spec)
+        except UsageError as refused:
+            plans[backend.name] = {"refused": str(refused)}
+            refusals.append(refused)
+    return plans, refusals[0].exit_code if len(refusals) == len(backends) else 0
 
 
 def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
+    """The plan of one back end. Raises UsageError if the run would be refused."""
     [backend] = using.backends
     problems = problems_of(spec)
-    try:
-        check_letters(Request.of(spec), using, spec.prunes)
-        with progress("auto", sys.stderr, quiet=False) as show:
-            recorder = Recorder(show)
-            known = find_bound(spec, problems, backend, [backend], recorder)
-        request = Request.of(spec, known=known)
-        grid, budgets = plan(request, using), store_budgets(request, using)
-    except UsageError as refused:
-        return {"refused": str(refused)}
+    check_letters(Request.of(spec), using, spec.prunes)
+    with progress("auto", sys.stderr, quiet=False) as show:
+        recorder = Recorder(show)
+        known = find_bound(spec, problems, backend, [backend], recorder)
+    request = Request.of(spec, known=known)
+    grid, budgets = plan(request, using), store_budgets(request, using)
     if grid.cells == 0:
         return {"tile": "none: a sequence has no letters, so nothing is swept"}
     tile = grid.tile(0, 0)

@@ -1249,6 +1249,15 @@ def test_a_plan_that_would_be_refused_says_so(run, given, text):
     assert run("devices", "--plan", "q.fa", "t.fa", "--store", "q.fa") == (1, "", complaint)
 
 
+def test_a_plan_for_a_full_disk_ends_with_the_exit_code_of_the_run(run, monkeypatch):
+    monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=10))
+    for name in "qt":
+        Path(f"{name}.fa").write_text(f">{name}\n{'ACGT' * 300}\n")
+    code, out, _ = run("devices", "--plan", "q.fa", "t.fa", "--store", "s")
+    assert "    refused: " in out
+    assert code == run("align", "q.fa", "t.fa", "--store", "s")[0] == 1
+
+
 @pytest.mark.parametrize(
     "command", [None, "align", "score", "resume", "trace", "inspect", "verify", "devices"]
 )
