@@ -50,7 +50,7 @@ MEASURED = "cuda_sweep.json"
 KEYS = {"block_rows": "batch", "letter_scoring": "letters", "prefetch_edge": "ahead"}
 
 #: Maxima that every cell takes: those of E, F and H.
-_LEAST_MAXIMA = 3
+_MIN_MAXIMA = 3
 
 HEADER = (
     f"{'':30}  instructions for a cell of a lane: by pipe, by purpose                       bounds, TCUPS\n"
@@ -85,7 +85,7 @@ def examine(config: KernelConfig, programs: dict[str, str], folder: Path) -> dic
     command = [programs["nvdisasm"], "-c", str(cubin)]
     listing = Listing.parse(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     cells = rows_of_pass(config) * config.columns
-    loop = shortest_loop(listing, MAXIMA, _LEAST_MAXIMA * cells)
+    loop = shortest_loop(listing, MAXIMA, _MIN_MAXIMA * cells)
     cycles, mix = bounds(loop), Counter(purposes(loop))
     turns = MULTIPROCESSORS * QUARTERS * CLOCK  # a second, if one took a cycle
     tcups = {name: turns / count * cells * config.halves * LANES / 1e12 for name, count in cycles.items()}

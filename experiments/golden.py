@@ -36,7 +36,7 @@ from longalign import read_sequence
 _USUAL = ("-m", "longalign")
 _PRUNES_SMALL = (
     "-c",
-    "from longalign.run import bounds; bounds.LEAST_CELLS = 0; "
+    "from longalign.run import bounds; bounds.MIN_CELLS = 0; "
     "import sys; from longalign.__main__ import main; sys.exit(main())",
 )
 

@@ -75,7 +75,7 @@ CASES = list(product(MODES, SCORINGS, STRANDS, (False, True)))
 
 def main() -> int:
     options = _parse()
-    bounds.LEAST_CELLS = 0
+    bounds.MIN_CELLS = 0
     counts: Counter[str] = Counter()
     started, report_due = time.perf_counter(), 0.0
     last = options.first + options.pairs - 1
@@ -174,7 +174,7 @@ def _pruned_as_large(backend: str, wanted: bool, counts: Counter[str]) -> Iterat
     with ExitStack() as patches:
         if wanted:
             patches.enter_context(patch.object(bounds._Closer, "_saves", lambda *_: True))
-            patches.enter_context(patch.object(bounds, "_MOST_FOR_LIMITS", 1.0))
+            patches.enter_context(patch.object(bounds, "_MAX_SHARE_FOR_LIMITS", 1.0))
             patches.enter_context(patch.object(Problem, "gains", gains))
             patches.enter_context(patch.object(Sections, "limits", limits))
             patches.enter_context(patch.object(row_limits, "_UNIT", UNIT))

@@ -16,7 +16,7 @@ from unittest import mock
 PACKED_ARCH = 90
 
 #: What a thread can have.
-MOST_REGISTERS = 255
+MAX_REGISTERS = 255
 
 #: With 64 registers a thread, a multiprocessor has room for 32 blocks of one warp, the most that it runs;
 #: with 96, for 20 warps, which hide one another's latency.
@@ -33,9 +33,9 @@ class Kernel:
     name: str
     build: Callable[[], Any]
     signature: tuple[Any, ...]
-    most_registers: int
+    registers_allowed: int
     max_registers: int | None = None
-    least_arch: int = 0
+    min_arch: int = 0
 
 
 def every_kernel() -> Iterator[Kernel]:
@@ -67,7 +67,7 @@ def sweep_kernel(config) -> Kernel:
         partial(sweep_kernel.build_kernel, config),
         PACKED_ARCH if config.numbers == "packed" else 0,
     )
-    most = config.max_registers or MOST_REGISTERS  # the assembler is held to it, and spills otherwise
+    most = config.max_registers or MAX_REGISTERS  # the assembler is held to it, and spills otherwise
     return Kernel(sweep_name(config), build, sweep_kernel.SIGNATURE, most, most, least)
 
 

@@ -52,13 +52,13 @@ class Weight:
     spill_load_bytes: int
     shared_bytes: int
 
-    def faults(self, most_registers: int) -> list[str]:
+    def faults(self, registers_allowed: int) -> list[str]:
         """What is wrong with it, in words."""
         found = []
         if self.stack_bytes or self.spill_store_bytes or self.spill_load_bytes:
             found.append("uses local memory")
-        if self.arch == LIMITED_ARCH and self.registers > most_registers:
-            found.append(f"takes {self.registers} registers, more than {most_registers}")
+        if self.arch == LIMITED_ARCH and self.registers > registers_allowed:
+            found.append(f"takes {self.registers} registers, more than {registers_allowed}")
         return [f"{self.kernel}, sm_{self.arch}: {fault}" for fault in found]
 
 
@@ -93,7 +93,7 @@ def main() -> int:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         assert len({kernel.name for kernel in kernels}) == len(kernels), "files are named after kernels"
-        work = [(kernel, arch) for arch in options.arch for kernel in kernels if arch >= kernel.least_arch]
+        work = [(kernel, arch) for arch in options.arch for kernel in kernels if arch >= kernel.min_arch]
         weights, faults = [], []
         print(f"{'kernel':32} {'arch':>5} {'registers':>9} {'stack':>6} {'spills':>7} {'shared':>7}")
         # Compiling allocates many long-lived objects. Fewer collections save a tenth of the time.
@@ -101,7 +101,7 @@ def main() -> int:
             found = pool.map(partial(weigh, ptxas=ptxas, folder=folder), *zip(*work, strict=True))
             for (kernel, _), weight in zip(work, found, strict=True):
                 weights.append(weight)
-                faults += weight.faults(kernel.most_registers)
+                faults += weight.faults(kernel.registers_allowed)
                 print(_line(weight), flush=True)
     save_report(options.json, ptxas=program_version(ptxas), kernels=[asdict(weight) for weight in weights])
     print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)

@@ -161,8 +161,8 @@ _CPU = (
     Fault(
         "start states of large rectangles with excluded pairs, all cells at once",
         "longalign/phases/entry.py",
-        "most_excluding = most if backend.excludes_pairs else _MOST_EXCLUDING",
-        "most_excluding = most",
+        "max_excluding = most if backend.excludes_pairs else _MAX_CELLS_EXCLUDING",
+        "max_excluding = most",
         (
             "tests/run/test_next_best.py::"
             "test_start_states_beside_excluded_pairs_are_asked_for_in_small_rectangles",
@@ -205,15 +205,15 @@ _PRUNING = (
     Fault(
         "gains: absent words are charged one too much",
         "longalign/pruning/gains.py",
-        "            least_gain + beta + alpha // 2,\n        )\n",
-        "            least_gain + beta + alpha // 2,\n        ) + 1\n",
+        "            min_gain + beta + alpha // 2,\n        )\n",
+        "            min_gain + beta + alpha // 2,\n        ) + 1\n",
         ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound",),
     ),
     Fault(
         "gains: the whole gap opening for a word that is partly in a gap",
         "longalign/pruning/gains.py",
-        "least_gain + beta + alpha // 2,",
-        "least_gain + beta + alpha,",
+        "min_gain + beta + alpha // 2,",
+        "min_gain + beta + alpha,",
         ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound",),
     ),
     Fault(
@@ -261,7 +261,7 @@ _PRUNING = (
     Fault(
         "row limits: a limit exceeds what all letters gain",
         "longalign/pruning/row_limits.py",
-        "min(gained, self._most_letters(section.start, len(self._query)))",
+        "min(gained, self._max_letters(section.start, len(self._query)))",
         "gained",
         ("tests/pruning/test_row_limits.py::test_letters_that_score_almost_too_much",),
     ),
@@ -342,7 +342,7 @@ _PRUNING = (
     Fault(
         "gains: words at the ends of gaps pay the whole charge",
         "longalign/pruning/gains.py",
-        "spread = np.maximum(0, [charge - alpha, charge - least_gain - alpha // 2])",
+        "spread = np.maximum(0, [charge - alpha, charge - min_gain - alpha // 2])",
         "spread = np.zeros(2, np.int64)",
         ("tests/pruning/test_gains.py::test_gaps_could_not_be_charged_more",),
     ),
@@ -786,15 +786,15 @@ _RUN = (
     Fault(
         "no coarser lattice where the usual one does not fit in memory",
         "longalign/run/planner.py",
-        "for halvings in range(1, _MOST_HALVINGS + 1):",
+        "for halvings in range(1, _MAX_HALVINGS + 1):",
         "for halvings in range(0):",
         ("tests/run/test_planner.py::test_a_coarser_lattice_for_lack_of_memory_is_mentioned",),
     ),
     Fault(
         "a refusal that names too little memory",
         "longalign/run/planner.py",
-        "        needed = _least_memory(request, resources)\n",
-        "        needed = _least_memory(request, replace(resources, store_budget=None))\n",
+        "        needed = _min_memory(request, resources)\n",
+        "        needed = _min_memory(request, replace(resources, store_budget=None))\n",
         ("tests/run/test_planner.py::test_what_a_refusal_asks_for_is_enough_and_more_is_so_too",),
     ),
     Fault(
@@ -814,14 +814,14 @@ _RUN = (
     Fault(
         "a run that sets no limit for held tiles",
         "longalign/run/pipeline.py",
-        "WriteBehind(store, devices, emit, most_held)",
+        "WriteBehind(store, devices, emit, max_held)",
         "WriteBehind(store, devices, emit)",
         ("tests/phases/test_guessed_lines.py::test_tiles_below_guesses_take_only_the_memory_that_is_there",),
     ),
     Fault(
         "tiles of a GPU of the same size however long the sequences",
         f"{_CUDA}/planning/kernel_shape.py",
-        "max(TILE_CELLS, rows * cols // MOST_TILES)",
+        "max(TILE_CELLS, rows * cols // MAX_TILES)",
         "TILE_CELLS",
         ("tests/backends/cuda/test_cuda_planning.py::test_boundaries_grow_in_proportion_to_the_lengths",),
     ),

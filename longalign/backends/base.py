@@ -35,7 +35,7 @@ Progress = Callable[[int], None]
 PROGRESS_SECONDS = 0.1
 
 #: The least rows and columns of a rectangle whose sweep may leave out cells (`SweepJob.is_prunable`).
-_LEAST_PRUNED_SIDE = 3
+_MIN_PRUNED_SIDE = 3
 
 
 def no_progress(cells: int) -> None:
@@ -134,11 +134,11 @@ class SweepJob(Rectangle):
         """Whether a sweep may leave out blocks of cells.
 
         The proofs in `cpu.skipping` and `cuda.planning.raised_range` need edges of a DP matrix on which H is
-        finite. Only rectangles with fewer rows or columns than `_LEAST_PRUNED_SIDE` may have edges on which
+        finite. Only rectangles with fewer rows or columns than `_MIN_PRUNED_SIDE` may have edges on which
         it is minus infinity: those that a path enters in a gap state (`phases.meeting`).
         """
         shortest = min(len(self.query), len(self.target))
-        return self.pruning is not None and self.of_matrix and shortest >= _LEAST_PRUNED_SIDE
+        return self.pruning is not None and self.of_matrix and shortest >= _MIN_PRUNED_SIDE
 
     @property
     def finds_best(self) -> bool:
@@ -258,14 +258,14 @@ class DeviceFacts:
 
     largest: tuple[int, int]
     shared: tuple[int, int]
-    least_chunk: int
+    min_chunk: int
     cells_per_path_cell: int
     line_bytes: int
     max_boundary_cells: int
     strip_width: int
     stored_rows: int = sys.maxsize
-    most_share_pruned: float = 0.0
-    most_share_stored: float = 0.0
+    max_share_pruned: float = 0.0
+    max_share_stored: float = 0.0
     seconds: float = 0.0
 
     @classmethod
@@ -290,10 +290,10 @@ class DeviceFacts:
             return backend.tile_overhead + slowdown * backend.sweep_seconds(height, width, scoring, local)
 
         return cls(
-            largest, shared, backend.least_chunk, backend.cells_per_path_cell, backend.line_bytes,
+            largest, shared, backend.min_chunk, backend.cells_per_path_cell, backend.line_bytes,
             backend.max_boundary_cells(), backend.strip_width(*shared),
             checkpoint_rows(rows, cols, shared, devices, seconds),
-            backend.most_share_pruned, backend.most_share_stored,
+            backend.max_share_pruned, backend.max_share_stored,
             backend.sweep_seconds(rows, cols, scoring, local),
         )  # fmt: skip
 
@@ -325,21 +325,21 @@ class Backend(Protocol):
 
     #: The smallest useful side of a chunk in a store, in letters. Smaller chunks need more boundaries, which
     #: take time to deflate. The planner may make chunks in memory shorter.
-    least_chunk: int
+    min_chunk: int
 
     #: Chunks are sized so that the DP matrix has this many times the cells of the chunks along a staircase.
     cells_per_path_cell: int
 
     #: The largest share of the cells, 0..1, that a pruned run may be expected to compute. With a larger one,
     #: a run that computes all cells would take less time. 0 if sweeps do not leave out blocks of cells.
-    most_share_pruned: float
+    max_share_pruned: float
 
     #: The same in a run with a store. To deflate the boundaries may take as long as to sweep all cells.
-    most_share_stored: float
+    max_share_stored: float
 
     #: The fewest cells of a rectangle in phases 2 and 3 that is swept sooner if some of its cells are left
     #: out. The host takes time to find out which.
-    least_pruned: int
+    min_pruned_cells: int
 
     #: Whether `sweep` and `starts` leave out the excluded pairs of a rectangle.
     excludes_pairs: bool
@@ -372,7 +372,7 @@ class Backend(Protocol):
         """
         ...
 
-    def most_compilers(self) -> int:
+    def max_compilers(self) -> int:
         """The largest number of processes that may compile kernels at a time. Each may need device memory."""
         ...
 

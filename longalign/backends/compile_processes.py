@@ -64,7 +64,7 @@ def compiled_in_processes(
     those that are still compiling.
     """
     room = max(1, free_memory() // _PROCESS_BYTES)
-    count = max(1, min(len(names), most, room, backend.most_compilers()))
+    count = max(1, min(len(names), most, room, backend.max_compilers()))
     processes: list[subprocess.Popen[str]] = []
     idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
     threads = WorkerThreads(count, "compile")

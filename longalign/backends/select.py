@@ -12,7 +12,7 @@ from longalign.system.threads import processors
 CHOICES = ("auto", "cpu", "cuda")
 
 #: `auto` leaves sweeps to the CPU if they take at most this many seconds. A GPU takes longer to start.
-_MOST_CPU_SECONDS = 0.1
+_MAX_CPU_SECONDS = 0.1
 
 
 @collector_at_rest()
@@ -33,7 +33,7 @@ def open_backends(
         raise UsageError(f"the back end must be one of {', '.join(CHOICES)}, not {choice!r}")
     if choice == "auto" and seconds is not None and not devices:
         [cpu] = open_backends("cpu", threads)
-        if seconds(cpu) <= _MOST_CPU_SECONDS:
+        if seconds(cpu) <= _MAX_CPU_SECONDS:
             return [cpu]
     if choice != "cpu":
         # Imported only here, because a machine without a GPU need not have the CUDA packages.

@@ -46,7 +46,7 @@ from longalign.system.threads import processors
 SCHEMA = "longalign.devices/1"
 
 #: Smaller shares are shown as less than this: back ends compute whole blocks, so more cells than are needed.
-_LEAST_SHARE = 0.001
+_MIN_SHARE = 0.001
 
 #: Options that only a plan depends on, and their defaults.
 _OF_A_PLAN: dict[str, str | None] = {"mode": LOCAL, "strand": "plus"}
@@ -191,7 +191,7 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
 def _pruning(known: KnownBound | None, scoring: Scoring) -> str:
     if known is None:
         return "none: the matrix is small, or seeds find no alignment with which a run would be faster"
-    share = f"about {format_share(known.share)}" if known.share >= _LEAST_SHARE else "less than 0.1%"
+    share = f"about {format_share(known.share)}" if known.share >= _MIN_SHARE else "less than 0.1%"
     return f"seeds give an alignment of score {scoring.spell(known.score)}; {share} of the cells are needed"
 
 

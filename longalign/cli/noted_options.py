@@ -15,7 +15,7 @@ from longalign.model.mode import EndName, ModeName
 from longalign.model.scoring import Scoring
 from longalign.model.strand import STRANDS_OF
 from longalign.store.layout import LIST_NAME
-from longalign.store.manifest import MOST_ALIGNMENTS, Prune, StartStates
+from longalign.store.manifest import MAX_ALIGNMENTS, Prune, StartStates
 from longalign.store.pair_stores import PairList
 from longalign.store.sealed_json import ADVICE
 
@@ -68,7 +68,7 @@ _CHECKS: dict[str, _Check] = {
     "start_states": _one_of(*get_args(StartStates)),
     "prune": _one_of(*get_args(Prune)),
     "store_budget": _or_none(_whole(0, sys.maxsize)),
-    "top": _whole(1, MOST_ALIGNMENTS),
+    "top": _whole(1, MAX_ALIGNMENTS),
     "min_score": _or_none(Fields.number),
     "format": _or_none(_one_of(*format_names())),
     "scoring": lambda fields, name: Scoring.from_json(fields.any(name)),

@@ -11,7 +11,7 @@ from longalign.system.sizes import format_size
 
 #: Bytes of address space that a command needs to start; importing the libraries takes most of them.
 #: With less, an allocation can fail anywhere, and some libraries then abort the process or hang.
-LEAST_ADDRESS_SPACE = 1 << 30
+MIN_ADDRESS_SPACE = 1 << 30
 
 #: Parts of the messages with which the dynamic loader and libraries report a failed allocation.
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot create shared object descriptor")
@@ -23,10 +23,10 @@ _FILES = "the system refuses this process more open files (ulimit -n)"
 def check_address_space() -> None:
     """Raise BackendError if the limit on this process's address space (ulimit -v) is too low."""
     limit = _address_space()
-    if limit is not None and limit < LEAST_ADDRESS_SPACE:
+    if limit is not None and limit < MIN_ADDRESS_SPACE:
         raise BackendError(
             f"ulimit -v allows this process {format_size(limit)} of address space: "
-            f"at least {format_size(LEAST_ADDRESS_SPACE)} are needed"
+            f"at least {format_size(MIN_ADDRESS_SPACE)} are needed"
         )
 
 

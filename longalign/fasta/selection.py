@@ -52,8 +52,8 @@ class Choice:
         """Start and end of the letters chosen of record `name`, which has `length` letters."""
         end = length if self.end is None else self.end
         counts_from_1 = "," in self.region
-        least_end = self.start + counts_from_1  # both ends included: at least one letter
-        if self.start < 0 or not least_end <= end <= length:
+        min_end = self.start + counts_from_1  # both ends included: at least one letter
+        if self.start < 0 or not min_end <= end <= length:
             inside, convention = f"0-{length}", "0-based and half-open"
             if counts_from_1:
                 inside, convention = f"1-{length:,}", "1-based, both ends included"

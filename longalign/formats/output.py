@@ -24,7 +24,7 @@ _FOLDERS_OF_DESCRIPTORS = "/proc/self/fd", "/proc/thread-self/fd", "/dev/fd"
 _NUMBER = re.compile("0|[1-9][0-9]{0,8}")
 
 #: The most links that a path may follow, as on Linux.
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 #: Errors of a write that are faults of the disk: it is full, broken or read-only.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE}
@@ -139,7 +139,7 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
     own = {os.path.realpath(folder) for folder in _FOLDERS_OF_DESCRIPTORS}
     place = Path(path)
     with suppress(OSError):  # the working directory is gone
-        for _ in range(_MOST_LINKS):
+        for _ in range(_MAX_LINKS):
             if re.fullmatch(_NUMBER, place.name) and os.path.realpath(place.parent) in own:
                 return int(place.name)
             if not place.is_symlink():

@@ -41,22 +41,22 @@ BYTES_PER_START = 24
 #: Smallest side of a chunk. Smaller chunks cost more in bookkeeping than they save in phases 2 and 3.
 SMALLEST_CHUNK = 4096
 
-#: Lattice lines lie at multiples of LINE_STEP if chunks are at least _LEAST_STEPS of these steps long. Back
+#: Lattice lines lie at multiples of LINE_STEP if chunks are at least _MIN_STEPS of these steps long. Back
 #: ends sweep pairs of rows, and the width of a lane's columns usually divides LINE_STEP.
-LINE_STEP, _LEAST_STEPS = 64, 5
+LINE_STEP, _MIN_STEPS = 64, 5
 
 #: Largest number of tiles accepted in a grid from a file. Planned grids have far fewer: each tile is a file.
-MOST_TILES = 1 << 24
+MAX_TILES = 1 << 24
 
 #: For a fine lattice on disk, chunks are sized for a `Backend.cells_per_path_cell` of at least this, but
-#: their sides are not made shorter than _LEAST_FINE_CHUNK letters for that.
-_FINE_CELLS_PER_PATH_CELL, _LEAST_FINE_CHUNK = 80, 1 << 16
+#: their sides are not made shorter than _MIN_FINE_CHUNK letters for that.
+_FINE_CELLS_PER_PATH_CELL, _MIN_FINE_CHUNK = 80, 1 << 16
 
 #: The factor by which checkpoints may make phase 1 longer.
-_MOST_CHECKPOINT_COST = 1.01
+_MAX_CHECKPOINT_COST = 1.01
 
 #: A tile takes at least this many seconds, and at least this share of phase 1.
-_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE = 5.0, 0.005
+_MIN_CHECKPOINT, _MIN_CHECKPOINT_SHARE = 5.0, 0.005
 
 #: How many heights of tiles are tried. Every fourth one is half as high.
 _CHECKPOINT_STEPS = 33
@@ -112,8 +112,8 @@ class Grid:
         row_cuts, tile_rows = _cuts(fields, "row_cuts", "tile_rows", rows)
         col_cuts, tile_cols = _cuts(fields, "col_cuts", "tile_cols", cols)
         tiles = (len(tile_rows) - 1) * (len(tile_cols) - 1)
-        if tiles > MOST_TILES:
-            raise InputError(f"grid: has {tiles:,} tiles; more than {MOST_TILES:,} cannot be handled")
+        if tiles > MAX_TILES:
+            raise InputError(f"grid: has {tiles:,} tiles; more than {MAX_TILES:,} cannot be handled")
         return cls(row_cuts, col_cuts, tile_rows, tile_cols)
 
     @property
@@ -232,7 +232,7 @@ def line_steps(length: int, chunks: int, wide_step: int) -> list[int]:
 
     For columns, `wide_step` is the width of strips: a strip can then end at each line.
     """
-    return [*(step for step in (wide_step, LINE_STEP) if length // chunks >= _LEAST_STEPS * step), 1]
+    return [*(step for step in (wide_step, LINE_STEP) if length // chunks >= _MIN_STEPS * step), 1]
 
 
 def enlarged_tile_side(length: int, tile: int, wide_step: int) -> int:
@@ -288,8 +288,8 @@ def checkpoint_rows(
     """The number of rows of a tile of a stored run: as few as pay off, and no more than in `shape`.
 
     A stopped run loses the tiles that are being swept, so with lower tiles it loses less. They make phase 1
-    longer, by at most the factor `_MOST_CHECKPOINT_COST`. No tile is made so low that it takes less than
-    `_LEAST_CHECKPOINT`, or less than `_LEAST_CHECKPOINT_SHARE` of phase 1. Narrower tiles would cost more
+    longer, by at most the factor `_MAX_CHECKPOINT_COST`. No tile is made so low that it takes less than
+    `_MIN_CHECKPOINT`, or less than `_MIN_CHECKPOINT_SHARE` of phase 1. Narrower tiles would cost more
     than lower ones. `seconds` and `devices` are as for `shared_tile_shape`.
     """
     counts = part_count(rows, shape[0]), part_count(cols, shape[1])
@@ -299,12 +299,12 @@ def checkpoint_rows(
         return tile_rounds(count, counts[1], devices) * seconds(ceil(rows / count), width)
 
     whole = duration(counts[0])
-    least = max(_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE * whole)
+    least = max(_MIN_CHECKPOINT, _MIN_CHECKPOINT_SHARE * whole)
     candidates = {ceil(counts[0] * 2 ** (step / 4)) for step in range(_CHECKPOINT_STEPS)}
     worth = (
         count
         for count in candidates
-        if seconds(ceil(rows / count), width) >= least and duration(count) <= _MOST_CHECKPOINT_COST * whole
+        if seconds(ceil(rows / count), width) >= least and duration(count) <= _MAX_CHECKPOINT_COST * whole
     )
     return ceil(rows / max(worth, default=counts[0]))
 
@@ -329,7 +329,7 @@ def _candidate_counts(length: int, largest: int, devices: int) -> list[int]:
 def default_budget(
     rows: int,
     cols: int,
-    least_chunk: int,
+    min_chunk: int,
     cells_per_path_cell: int,
     bytes_per_cell: float,
     *,
@@ -337,17 +337,17 @@ def default_budget(
 ) -> int:
     """Bytes of the lattice with which phases 2 and 3 take little time compared with phase 1.
 
-    `least_chunk` is the least side of a chunk, and `cells_per_path_cell` that of `Backend`. A `fine` lattice
+    `min_chunk` is the least side of a chunk, and `cells_per_path_cell` that of `Backend`. A `fine` lattice
     has smaller chunks where they would otherwise be large.
     """
 
     def chunk_for(cells_per_path_cell: int, least: int) -> int:
         side = rows * cols // (cells_per_path_cell * (rows + cols))
-        return max(SMALLEST_CHUNK, least_chunk, least, side)
+        return max(SMALLEST_CHUNK, min_chunk, least, side)
 
     chunk = chunk_for(cells_per_path_cell, 0)
     if fine:
-        chunk = min(chunk, chunk_for(_FINE_CELLS_PER_PATH_CELL, _LEAST_FINE_CHUNK))
+        chunk = min(chunk, chunk_for(_FINE_CELLS_PER_PATH_CELL, _MIN_FINE_CHUNK))
     return ceil(2 * rows * cols / chunk * bytes_per_cell) + (1 << 20)
 
 

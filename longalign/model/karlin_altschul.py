@@ -39,7 +39,7 @@ _NUCLEOTIDES = dict.fromkeys("ACGT", 1.0)
 _ROUNDING = 5e-4
 
 #: Limits of the sum for K: its smallest term, its number of terms, and the multiplications for all of them.
-_LEAST_TERM, _MOST_TERMS, _MOST_WORK = 1e-7, 2_000, 1 << 29
+_MIN_TERM, _MAX_TERMS, _MAX_WORK = 1e-7, 2_000, 1 << 29
 
 #: Scores of letter pairs, increasing, int64 of shape (k,), and their frequencies, of the same shape.
 Distribution = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -213,19 +213,19 @@ def _sum_of_terms(
     lowest = int(scores[0])
     step = int(np.gcd.reduce(scores - lowest))
     places = (scores - lowest) // step
-    if places[-1] > _MOST_TERMS:
+    if places[-1] > _MAX_TERMS:
         return None
     of_pair = np.zeros(int(places[-1]) + 1)
     of_pair[places] = frequencies
     of_sum, total, work = np.ones(1), 0.0, 0
-    for count in range(1, _MOST_TERMS + 1):
+    for count in range(1, _MAX_TERMS + 1):
         work += len(of_sum) * len(of_pair)
-        if work > _MOST_WORK:
+        if work > _MAX_WORK:
             return None
         of_sum = np.convolve(of_sum, of_pair)
         sums = count * lowest + step * np.arange(len(of_sum))
         term = float(of_sum @ np.exp(lambda_ * np.minimum(sums, 0))) / count
         total += term
-        if term < _LEAST_TERM:
+        if term < _MIN_TERM:
             return total
     return None

@@ -35,12 +35,12 @@ from longalign.phases.halves import Halves, halves_of
 from longalign.phases.meeting import calls_of, meetings, reversed_line
 from longalign.phases.problem import Approach
 
-#: A rectangle with more cells than this, and than the square of `Backend.least_chunk`, is cut in two.
-_MOST_CELLS = 1 << 24
+#: A rectangle with more cells than this, and than the square of `Backend.min_chunk`, is cut in two.
+_MAX_CELLS = 1 << 24
 
 #: So is a rectangle with excluded pairs and more cells than this, if the back end uses every pair. Start
 #: states then take 37 bytes for each cell (see `backends.excluding`).
-_MOST_EXCLUDING = 1 << 18
+_MAX_CELLS_EXCLUDING = 1 << 18
 
 
 def entries(
@@ -62,12 +62,12 @@ def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress
     Each call of the back end takes at most half of `Backend.host_bytes_per_call`. The results of sweeps may
     take the other half.
     """
-    most, room = max(_MOST_CELLS, backend.least_chunk**2), backend.host_bytes_per_call // 2
-    most_excluding = most if backend.excludes_pairs else _MOST_EXCLUDING
+    most, room = max(_MAX_CELLS, backend.min_chunk**2), backend.host_bytes_per_call // 2
+    max_excluding = most if backend.excludes_pairs else _MAX_CELLS_EXCLUDING
 
     def is_large(approach: Approach) -> bool:
         rectangle = approach.rectangle
-        return rectangle.cells > (most_excluding if len(rectangle.excluded) else most)
+        return rectangle.cells > (max_excluding if len(rectangle.excluded) else most)
 
     large = [approach for approach in approaches if is_large(approach)]
     small = [approach for approach in approaches if not is_large(approach)]
@@ -89,7 +89,7 @@ def _entries_of_halves(
     approaches: Sequence[Approach], backend: Backend, progress: Progress
 ) -> list[Waypoint]:
     """The same, by cutting each rectangle in two."""
-    halves = halves_of(approaches, backend.least_pruned)
+    halves = halves_of(approaches, backend.min_pruned_cells)
     found = middles(halves, backend, progress)
     firsts = [half.before(middle) for half, middle in zip(halves, found, strict=True)]
     earlier = iter(entries_by_starts([first for first in firsts if first is not None], backend, progress))

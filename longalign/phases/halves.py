@@ -36,17 +36,17 @@ class Halves:
     back: SweepJob
 
     @classmethod
-    def of(cls, approach: Approach, least_pruned: int) -> Halves:
+    def of(cls, approach: Approach, min_pruned_cells: int) -> Halves:
         """The halves of an approach with a side of 2 letters or more. Its longer side is cut.
 
-        For `least_pruned`, see `Backend`.
+        For `min_pruned_cells`, see `Backend`.
         """
         between_rows, cut = cut_of(approach.rows, approach.cols)
         corner = (approach.i0 + cut, approach.j0) if between_rows else (approach.i0, approach.j0 + cut)
         first = _first(approach, between_rows, cut)
         back = backward_sweep(approach.problem, corner, approach.exit)
-        first = reaching_exit(approach, first, least_pruned)
-        back = reaching_edges(approach, corner, back, least_pruned)
+        first = reaching_exit(approach, first, min_pruned_cells)
+        back = reaching_edges(approach, corner, back, min_pruned_cells)
         return cls(approach, between_rows, cut, first, back)
 
     def second(self, swept: SweepResult) -> Approach:
@@ -74,10 +74,10 @@ class Halves:
         return whole.part(whole.i0, whole.j0, top, left, middle)
 
 
-def halves_of(approaches: Sequence[Approach], least_pruned: int) -> list[Halves]:
+def halves_of(approaches: Sequence[Approach], min_pruned_cells: int) -> list[Halves]:
     """The halves of each approach. To find what can be left out takes time, which threads share."""
-    halves = partial(Halves.of, least_pruned=least_pruned)
-    if any(is_pruned(each.problem, each.rectangle.cells, least_pruned) for each in approaches):
+    halves = partial(Halves.of, min_pruned_cells=min_pruned_cells)
+    if any(is_pruned(each.problem, each.rectangle.cells, min_pruned_cells) for each in approaches):
         return in_threads(halves, approaches)
     return [*map(halves, approaches)]
 

@@ -27,7 +27,7 @@ from longalign.pruning.gains import gains
 _BYTES_PER_LETTER = 40
 
 #: A rectangle with no more rows than this keeps its first row; likewise for columns.
-_LEAST_SIDE = 2
+_MIN_SIDE = 2
 
 #: Cells of a line that are compared in one NumPy operation. Their values stay in a cache.
 _BLOCK = 1 << 14
@@ -66,7 +66,7 @@ def corner_edges(
     faster. Lines that cross it then lack their first cell, which no path reaches. Returns the numbers of rows
     and columns left out, and the top and the left edge of the rest.
     """
-    before = int(entry == State.E and rows > _LEAST_SIDE), int(entry == State.F and cols > _LEAST_SIDE)
+    before = int(entry == State.E and rows > _MIN_SIDE), int(entry == State.F and cols > _MIN_SIDE)
     size = rows - before[0], cols - before[1]
     if any(before):
         return before, *gap_edges(entry, *size, scoring, value - scoring.gap_extend)
@@ -104,32 +104,34 @@ def backward_sweep(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -
     )  # fmt: skip
 
 
-def is_pruned(problem: Problem, cells: int, least_pruned: int) -> bool:
-    """Whether a sweep of `cells` cells leaves some out; for `least_pruned`, see `Backend`."""
-    return problem.pruning is not None and cells >= least_pruned
+def is_pruned(problem: Problem, cells: int, min_pruned_cells: int) -> bool:
+    """Whether a sweep of `cells` cells leaves some out; for `min_pruned_cells`, see `Backend`."""
+    return problem.pruning is not None and cells >= min_pruned_cells
 
 
-def reaching_exit(approach: Approach, job: SweepJob, least_pruned: int) -> SweepJob:
+def reaching_exit(approach: Approach, job: SweepJob, min_pruned_cells: int) -> SweepJob:
     """The sweep `job` from the corner of an approach.
 
     Cells may be left out that lie on no path to the exit with its value. All cells are
-    swept if the problem is not pruned, or if there are fewer than `least_pruned`.
+    swept if the problem is not pruned, or if there are fewer than `min_pruned_cells`.
     """
-    if not is_pruned(approach.problem, job.cells, least_pruned):
+    if not is_pruned(approach.problem, job.cells, min_pruned_cells):
         return job
     return _reaching(job, approach.exit.value, approach.rectangle.query, approach.rectangle.target)
 
 
-def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob, least_pruned: int) -> SweepJob:
+def reaching_edges(
+    approach: Approach, corner: tuple[int, int], job: SweepJob, min_pruned_cells: int
+) -> SweepJob:
     """A `backward_sweep` to `corner` in an approach.
 
     Cells may be left out that lie on no path from the edges of the approach to its exit, with the values
     there. On an edge, such a path has at most the highest value there. It gains the rest of the exit's value
     between the edge and the exit, and `recurrence.join` adds at most one alpha. All cells are swept if the
-    problem is not pruned, or if there are fewer than `least_pruned`.
+    problem is not pruned, or if there are fewer than `min_pruned_cells`.
     """
     problem, edges = approach.problem, (approach.rectangle.top, approach.rectangle.left)
-    if not is_pruned(problem, job.cells, least_pruned):
+    if not is_pruned(problem, job.cells, min_pruned_cells):
         return job
     highest = max(int(edge.h.max()) for edge in edges)
     bound = approach.exit.value - highest - problem.scoring.gap_open

@@ -134,7 +134,7 @@ def cut_points(
     along which the path comes from the entry by a gap.
     """
     approaches = [meeting.approach_of(problem, segment) for segment in segments]
-    return middles(halves_of(approaches, backend.least_pruned), backend, progress)
+    return middles(halves_of(approaches, backend.min_pruned_cells), backend, progress)
 
 
 def _trace(parts: Sequence[tuple[Problem, _Part]], backend: Backend, progress: Progress) -> list[Piece]:

@@ -153,10 +153,10 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     with calls_in_background(_approach, later, most=_READERS) as approaches:
         jobs = [*map(_sweep_back, later)]
         if any(
-            meeting.is_pruned(lattice.problem, job.cells, backend.least_pruned)
+            meeting.is_pruned(lattice.problem, job.cells, backend.min_pruned_cells)
             for (lattice, _), job in zip(later, jobs, strict=True)
         ):
-            jobs = in_threads(partial(_narrow, backend.least_pruned), approaches(), jobs)
+            jobs = in_threads(partial(_narrow, backend.min_pruned_cells), approaches(), jobs)
         swept = backend.sweep(jobs, progress)
         found = entries(approaches(), swept, backend, progress)
     begins = entries_by_starts([*map(_approach, first)], backend, progress)
@@ -170,9 +170,9 @@ def _sweep_back(place: _Place) -> SweepJob:
     return meeting.backward_sweep(lattice.problem, lattice.corner(point.i, point.j), point)
 
 
-def _narrow(least_pruned: int, approach: Approach, job: SweepJob) -> SweepJob:
+def _narrow(min_pruned_cells: int, approach: Approach, job: SweepJob) -> SweepJob:
     """The same, without cells that a pruned run can leave out, for which the chunk's edges must be known."""
-    return meeting.reaching_edges(approach, (approach.i0, approach.j0), job, least_pruned)
+    return meeting.reaching_edges(approach, (approach.i0, approach.j0), job, min_pruned_cells)
 
 
 def _must_begin_here(lattice: StoreLattice, point: Waypoint) -> bool:

@@ -96,8 +96,8 @@ def _make_bridger() -> Callable[..., None]:
                     best, split = total, x + 1
                 if first > first_best:
                     first_best, first_length = first, x + 1
-            least_cost = gap(costs, rows - least) + gap(costs, cols - least)
-            best -= least_cost
+            min_cost = gap(costs, rows - least) + gap(costs, cols - least)
+            best -= min_cost
             paired = first_length + last_length
             two = first_best + last_best - gap(costs, rows - paired) - gap(costs, cols - paired)
             if paired <= least and two > best:
@@ -107,7 +107,7 @@ def _make_bridger() -> Callable[..., None]:
             else:
                 lengths[g, 0], lengths[g, 3] = split, least - split
                 lengths[g, 1], lengths[g, 2] = rows - least, cols - least
-            loss[g] = least * costs[2] - least_cost - best
+            loss[g] = least * costs[2] - min_cost - best
 
     return bridge
 

@@ -17,7 +17,7 @@ from longalign.pruning.segments import Places
 from longalign.system.threads import in_threads
 
 #: The most runs of an alignment beside which cells are estimated.
-_MOST_RUNS = 1 << 14
+_MAX_RUNS = 1 << 14
 
 #: Gains that a thread compares with the bound at a time.
 _PIECE = 1 << 22
@@ -32,7 +32,7 @@ def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts
     alignment that are needed because of repeats are not counted. Of many runs, only some are looked at.
     """
     down, right = letters_of_runs(found.ops, found.lengths)
-    every = slice(None, None, max(1, ceil(len(down) / _MOST_RUNS)))
+    every = slice(None, None, max(1, ceil(len(down) / _MAX_RUNS)))
     # The first cell of each run.
     i, j = (
         (found.start[0] + np.cumsum(down) - down)[every],

@@ -159,7 +159,7 @@ from longalign.model.pruning import (
     SideGains,
 )
 from longalign.model.scoring import Scoring
-from longalign.system.threads import MOST_THREADS, in_threads, processors
+from longalign.system.threads import MAX_THREADS, in_threads, processors
 
 #: Stretches of letter pairs of an alignment, as in `charge_placed_words`: int64 of shape (stretches, 3).
 Stretches = NDArray[np.int64]
@@ -174,7 +174,7 @@ _CODES = 256
 _IMPOSSIBLE = -(1 << 40)
 
 #: Each of the two sides may use as many threads as a pool has, because looking up words waits for memory.
-_THREADS = min(2 * MOST_THREADS, processors())
+_THREADS = min(2 * MAX_THREADS, processors())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +266,7 @@ class Letters(NamedTuple):
     equal for a letter of this side and its partner on the other one. They have `bits` bits. A word costs
     `charge`, or `charge_a_letter` for each of its letters if that is less. A charge of 0 means that no word
     costs anything. `moves` are what changes of the diagonal cost if words are charged their least gain,
-    `least_gain`, for each letter.
+    `min_gain`, for each letter.
     """
 
     gains: NDArray[np.int64]
@@ -275,7 +275,7 @@ class Letters(NamedTuple):
     bits: int
     charge: int
     charge_a_letter: int
-    least_gain: int
+    min_gain: int
     moves: Moves
 
     @classmethod
@@ -293,24 +293,24 @@ class Letters(NamedTuple):
         partners, order = np.unique(scores[paired].argmax(axis=1), return_inverse=True)
         symbols[present[paired]] = order
         other_symbols[other[partners]] = range(len(partners))
-        least_gain = int(best[paired].min())
+        min_gain = int(best[paired].min())
         charge = min(
             int((best - next_best)[paired].min()),
             scoring.opening,
-            least_gain + beta + alpha // 2,
+            min_gain + beta + alpha // 2,
         )
         loss, loss_in_gap = gains[present] - best, gains[present] + beta
         drift = np.zeros((2, _CODES), np.int64)
         drift[:, present] = np.minimum(loss, beta + loss_in_gap), np.maximum(-loss, beta - loss_in_gap)
-        spread = np.maximum(0, [charge - alpha, charge - least_gain - alpha // 2])
+        spread = np.maximum(0, [charge - alpha, charge - min_gain - alpha // 2])
         return cls(
             gains,
             symbols,
             other_symbols,
             (len(partners) - 1).bit_length() or 1,
             charge,
-            least_gain + beta,
-            least_gain,
+            min_gain + beta,
+            min_gain,
             Moves(beta, spread, drift),
         )
 
@@ -334,10 +334,10 @@ class ChargedSide:
     ) -> ChargedSide:
         """Find the words of a side. `stretches` are those of `charge_placed_words`."""
         charges = np.zeros(len(codes) + 1, np.int32)
-        has_places = len(stretches) > 0 and letters.least_gain > 0
+        has_places = len(stretches) > 0 and letters.min_gain > 0
         if letters.charge > 0:
             index = WordIndex.of(other, letters.other_symbols, letters.bits, threads)
-            costs = letters.charge, letters.least_gain if has_places else letters.charge_a_letter
+            costs = letters.charge, letters.min_gain if has_places else letters.charge_a_letter
             charge_absent_words(codes, letters.symbols, index, *costs, charges, threads)
             if has_places:
                 words = codes, letters.symbols, index, other, letters.other_symbols, stretches

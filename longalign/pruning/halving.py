@@ -20,7 +20,7 @@ from longalign.model.scoring import Scoring
 from longalign.pruning.fill import Rectangles, can_be_traced, cells_of
 
 #: A rectangle with more cells is cut even if the back end can trace it: to trace all of it takes longer.
-_MOST_CELLS = 1 << 20
+_MAX_CELLS = 1 << 20
 
 
 def cut_points(
@@ -56,7 +56,7 @@ def cut_points(
 def are_large(rectangles: Rectangles, backend: Backend) -> NDArray[np.bool_]:
     """Which rectangles have many cells, or cannot be traced."""
     cells = cells_of(rectangles)
-    large: NDArray[np.bool_] = cells > _MOST_CELLS
+    large: NDArray[np.bool_] = cells > _MAX_CELLS
     others = np.flatnonzero((cells > 0) & ~large)
     large[others] = ~can_be_traced(rectangles[others], backend)
     return large

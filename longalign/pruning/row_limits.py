@@ -133,15 +133,15 @@ class Sections:
         stretches = stretches_of_query(self._anchors)
         self._side = ChargedSide.of(self._query, self._target, letters, stretches, processors())
 
-    def limits(self, most_cells: float, backend: Backend, progress: Progress = no_progress) -> RowLimits:
+    def limits(self, max_cells: float, backend: Backend, progress: Progress = no_progress) -> RowLimits:
         """The limits of the first rows of all sections.
 
-        There are none if more than about `most_cells` cells would have to be swept, or if gains do not depend
+        There are none if more than about `max_cells` cells would have to be swept, or if gains do not depend
         on the diagonal (`Moves.free`). `progress` receives the cells of what is swept, see `best_scores`.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         sections = self._cut()
-        if sum(section.rows * section.width for section in sections) > most_cells:
+        if sum(section.rows * section.width for section in sections) > max_cells:
             return NO_LIMITS
         most = {section.start: section.most for section in sections}
         # A call takes as long as its longest section, so sections of similar length are swept together.
@@ -150,7 +150,7 @@ class Sections:
         )
         needed = [section.host_bytes for section in swept]
         calls = in_calls(swept, needed, backend.host_bytes_per_call, len(swept))
-        with streamed(self._jobs, calls, threads=1, most_ahead=2) as prepared:
+        with streamed(self._jobs, calls, threads=1, max_ahead=2) as prepared:
             for call, jobs in zip(calls, prepared, strict=True):
                 for section, score in zip(call, best_scores(jobs, backend, progress), strict=True):
                     most[section.start] = min(section.most, max(section.expected, score))
@@ -160,16 +160,16 @@ class Sections:
             if limits:
                 gained += self._scoring.gap_open + limits[-1][1]
                 if self._mode.ends.query_end:
-                    gained = max(gained, self._most_letters(section.start, section.stop))
-            limits.append((section.start, min(gained, self._most_letters(section.start, len(self._query)))))
+                    gained = max(gained, self._max_letters(section.start, section.stop))
+            limits.append((section.start, min(gained, self._max_letters(section.start, len(self._query)))))
         return np.array(limits[::-1], np.int64).reshape(-1, 2)
 
     def gains(self, limits: RowLimits) -> SideGains:
         """The gains of the query with these limits."""
-        most = self._most_letters(0, len(self._query))
+        most = self._max_letters(0, len(self._query))
         return self._side.gains_within(limits, self._scoring.gap_open, most, self._path_end(self._mode.ends))
 
-    def _most_letters(self, start: int, stop: int) -> int:
+    def _max_letters(self, start: int, stop: int) -> int:
         """The most that the letters of these rows gain if all of them are paired."""
         return self._scoring.highest * min(stop - start, len(self._target))
 
@@ -213,8 +213,8 @@ class Sections:
     def _section(self, start: int, stop: int, expected: int) -> _Section:
         """The section of these rows. `expected` is what the alignment of the seeds scores in them."""
         scoring, slope = self._scoring, self._side.moves.slope
-        ends, most_letters = self._ends(stop), self._most_letters(start, stop)
-        part, falling = self._side.part(start, stop, most_letters, self._path_end(ends))
+        ends, max_letters = self._ends(stop), self._max_letters(start, stop)
+        part, falling = self._side.part(start, stop, max_letters, self._path_end(ends))
         most, floor, line = (int(values[0]) for values in part.arrays)
         is_swept = ends.ends_anywhere or ends == FIT.ends
         surplus = expected - floor if is_swept else _NEVER
@@ -225,7 +225,7 @@ class Sections:
         last = min(len(self._target), (falling - expected) // slope)
         if first > last:  # there is no such path, so no path gains more
             return _Section(start, stop, min(most, expected), expected, surplus)
-        in_gaps = (most_letters - expected) // scoring.gap_extend  # the most letters in horizontal gaps
+        in_gaps = (max_letters - expected) // scoring.gap_extend  # the most letters in horizontal gaps
         right = min(len(self._target), last + stop - start + in_gaps)
         if first >= right:  # no letters of the target are left to sweep
             return _Section(start, stop, most, expected, surplus)

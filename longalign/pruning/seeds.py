@@ -29,11 +29,11 @@ from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import SMALL_SAMPLE, shared_words, word_length
 
 #: Two sequences are taken for unrelated if anchors cover a smaller share of the shorter one.
-_LEAST_COVERED = 0.005
+_MIN_COVERED = 0.005
 
 #: Two sequences are closely related if they share at least this part of the words sampled of the shorter one,
 #: and at least this many. Human and chimpanzee share two thirds of their words, two species of yeast a ninth.
-_LEAST_SHARED, _FEWEST_SHARED = 0.33, 10
+_MIN_SHARED_PART, _MIN_SHARED_WORDS = 0.33, 10
 
 #: Where a path may start and end anywhere, its ends are looked for within this many letters of the outermost
 #: anchors.
@@ -103,7 +103,7 @@ def lower_bound(
     found = find_segments(query, target, scoring, k)
     anchors = chained(found, shape, scoring, mode, k)
     covered = int((anchors[:, 1] - anchors[:, 0]).sum())
-    if covered < max(1, _LEAST_COVERED * min(shape)):
+    if covered < max(1, _MIN_COVERED * min(shape)):
         return None
     if not related:
         note_related()
@@ -122,7 +122,7 @@ def _are_related(query: Codes, target: Codes, k: int) -> bool:
     That takes a tenth of the time of a search for words.
     """
     sampled = SMALL_SAMPLE * min(len(query), len(target)) / max(len(query), len(target))
-    return shared_words(query, target, k) >= max(_FEWEST_SHARED, _LEAST_SHARED * sampled)
+    return shared_words(query, target, k) >= max(_MIN_SHARED_WORDS, _MIN_SHARED_PART * sampled)
 
 
 def kernels() -> list[Kernel]:

@@ -41,8 +41,8 @@ def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int) -> Segm
     words = common_unique_words(query, target, k)
     found = np.empty((4, len(words)), np.int64)
     # A detour leaves the diagonal by one gap and returns by another, and has fewer pairs.
-    most_loss = 2 * scoring.opening + scoring.highest
-    numbers = np.array([k, scoring.highest, most_loss], np.int64)
+    max_loss = 2 * scoring.opening + scoring.highest
+    numbers = np.array([k, scoring.highest, max_loss], np.int64)
     count = _joiner()(query, target, table_of(scoring), words, numbers, found)
     order = np.argsort(found[0, :count], kind="stable")
     return Segments(*(column[order] for column in found[:, :count]))
@@ -58,7 +58,7 @@ def _make_word_joiner() -> Callable[..., int]:
         found[2, count], found[3, count] = end - begin, score
 
     def join_words(query: Any, target: Any, table: Any, words: Any, numbers: Any, found: Any) -> int:
-        k, highest, most_loss = numbers[0], numbers[1], numbers[2]
+        k, highest, max_loss = numbers[0], numbers[1], numbers[2]
         rows, count = len(query), 0
         current, begin, end, score = number(0), number(0), number(0), number(0)  # no segment if end == begin
         for w in range(len(words)):
@@ -75,12 +75,12 @@ def _make_word_joiner() -> Callable[..., int]:
             loss, between = number(0), number(0)
             if is_on:
                 x = end
-                while x < i and loss <= most_loss:
+                while x < i and loss <= max_loss:
                     pair = table[query[x] * PITCH + target[x + diagonal]]
                     between += pair
                     loss += highest - pair
                     x += 1
-            if not is_on or loss > most_loss:
+            if not is_on or loss > max_loss:
                 if end > begin:
                     put(found, count, begin, end, current, score)
                     count += 1

@@ -26,7 +26,7 @@ LONGEST_WORD = 31
 _SHORTEST_WORD = 7
 
 #: Of a sequence with more words, a sample of about this size is taken.
-MOST_WORDS = 1 << 21
+MAX_WORDS = 1 << 21
 
 #: The same, to tell strands apart and related sequences from others.
 SMALL_SAMPLE = 1 << 14
@@ -71,7 +71,7 @@ def sampled_words(codes: Codes, k: int, limit: int) -> Words:
     return words
 
 
-def common_unique_words(query: Codes, target: Codes, k: int, most: int = MOST_WORDS) -> Words:
+def common_unique_words(query: Codes, target: Codes, k: int, most: int = MAX_WORDS) -> Words:
     """The places of sampled words that are unique in both sequences: uint64 of shape (pairs,), sorted.
 
     The lowest `PLACE_BITS` bits of a number are the place in the query. The bits above are the diagonal: the

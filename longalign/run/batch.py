@@ -36,7 +36,7 @@ from longalign.system.rationals import Number
 _SMALL_CELLS = 1 << 22
 
 #: The most pairs of a batch and the most cells of all of them: the caller waits for the whole batch.
-_MOST_PAIRS, _MOST_CELLS = 256, 1 << 28
+_MAX_PAIRS, _MAX_CELLS = 256, 1 << 28
 
 
 def batches(specs: Iterable[RunSpec], resources: Resources) -> Iterator[list[RunSpec]]:
@@ -45,17 +45,17 @@ def batches(specs: Iterable[RunSpec], resources: Resources) -> Iterator[list[Run
     If `specs` raises an exception, the runs before it come first.
     """
     batch: list[RunSpec] = []
-    room = _MOST_CELLS
+    room = _MAX_CELLS
     try:
         for spec in specs:
             small, cells = _is_small(spec, resources), _cells(spec)
-            if batch and (not small or cells > room or len(batch) == _MOST_PAIRS):
+            if batch and (not small or cells > room or len(batch) == _MAX_PAIRS):
                 yield batch
                 batch = []
             if not small:
                 yield [spec]
                 continue
-            room = (room if batch else _MOST_CELLS) - cells
+            room = (room if batch else _MAX_CELLS) - cells
             batch.append(spec)
     except Exception:
         if batch:

@@ -22,7 +22,7 @@ from longalign.run.spec import RunSpec
 from longalign.system.threads import WorkerThreads
 
 #: A matrix with fewer cells is swept in a fraction of a second. Loading what finds seeds would take as long.
-LEAST_CELLS = 1 << 32
+MIN_CELLS = 1 << 32
 
 #: With an alignment, gains of this many letters are computed in a second. They are taken to save this part of
 #: a sweep, and less of one that needs a large share of the matrix.
@@ -32,7 +32,7 @@ _LETTERS_A_SECOND, _SAVED = 1e7, 0.5
 _SHORTEST = 1e-9
 
 #: The largest share of the cells for which row limits are looked for. They narrow a band.
-_MOST_FOR_LIMITS = 0.1
+_MAX_SHARE_FOR_LIMITS = 0.1
 
 
 def find_bound(
@@ -49,10 +49,8 @@ def find_bound(
     without pruning, or if there are hardly any seeds. `backend` sweeps and traces what is between seeds.
     """
     is_stored = spec.store is not None
-    most_share = min(
-        device.most_share_stored if is_stored else device.most_share_pruned for device in devices
-    )
-    if most_share == 0 or spec.query.length * spec.target.length < LEAST_CELLS:
+    max_share = min(device.max_share_stored if is_stored else device.max_share_pruned for device in devices)
+    if max_share == 0 or spec.query.length * spec.target.length < MIN_CELLS:
         return None
     if not spec.prunes:
         if spec.prune == "auto":
@@ -76,7 +74,7 @@ def find_bound(
             prunings[strand], share, findings[strand] = closer.pruning(side.take_pruning(best))
             shares.append(share)
         share = sum(shares) / len(sides)
-        if share > most_share:
+        if share > max_share:
             return None
         cells = {
             strand: milestones
@@ -149,7 +147,7 @@ class _Closer:
         findings = Findings(self.alignment.anchors())
         pruning = self.problem.pruning_by(bound, self.threads.submit(self.problem.gains, findings).result())
         share = self._share(pruning)
-        if share <= _MOST_FOR_LIMITS and self._saves(share):
+        if share <= _MAX_SHARE_FOR_LIMITS and self._saves(share):
             one = self.problem
             sections = Sections(one.query, one.target, one.scoring, one.mode, self.alignment)
             saved = _SAVED * share * len(one.query) * len(one.target)

@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 #: A tile is swept again at most once for damage, and this many times for a missing file: a network file
 #: system may report for a while that a new file does not exist.
-_MOST_SWEEPS_FOR_DAMAGE, _MOST_SWEEPS_FOR_MISSING = 1, 10
+_MAX_SWEEPS_FOR_DAMAGE, _MAX_SWEEPS_FOR_MISSING = 1, 10
 
 #: A step that finds a tile damaged, whose file then reads well, runs again at most this many times before the
 #: tile is dropped after all: its numbers may be wrong although its checksums are right.
-_MOST_READS_AGAIN = 3
+_MAX_READS_AGAIN = 3
 
 
 def mending(step: Callable[[], T], lattice: StoreLattice, emit: Emit) -> T:
@@ -43,12 +43,12 @@ def mending(step: Callable[[], T], lattice: StoreLattice, emit: Emit) -> T:
             return step()
         except DamagedTile as damage:
             place = damage.row, damage.col
-            if reads[place] < _MOST_READS_AGAIN and _reads_well(lattice.store, lattice.grid.tile(*place)):
+            if reads[place] < _MAX_READS_AGAIN and _reads_well(lattice.store, lattice.grid.tile(*place)):
                 reads[place] += 1
                 _report_sound(damage, emit)
                 continue
             missing = isinstance(damage.__cause__, FileNotFoundError)
-            if sweeps[*place, missing] == (_MOST_SWEEPS_FOR_MISSING if missing else _MOST_SWEEPS_FOR_DAMAGE):
+            if sweeps[*place, missing] == (_MAX_SWEEPS_FOR_MISSING if missing else _MAX_SWEEPS_FOR_DAMAGE):
                 raise StoreError(f"{damage}; it was computed again, in vain: check the disk") from damage
             sweeps[*place, missing] += 1
             _drop(damage, lattice.store, emit)

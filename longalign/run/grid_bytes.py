@@ -38,7 +38,7 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     _check_memory(request, _bytes_without_lattices(grid, request, resources) + kept, resources.memory)
 
 
-def most_kept_bytes(grid: Grid, request: Request, resources: Resources, tiles: int) -> int:
+def max_kept_bytes(grid: Grid, request: Request, resources: Resources, tiles: int) -> int:
     """The bytes of memory that are left for the boundaries of each strand, if `tiles` are swept at a time."""
     needed = _fixed_bytes(request, resources) + tiles * _largest_tile_bytes(grid, request, resources)
     spare = resources.memory - needed
@@ -162,10 +162,10 @@ def tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
         cell_bytes += BYTES_PER_WIDE_STEP
     if request.is_eager:
         cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
-    return ceil(cell_bytes * most_boundary_cells(grid, request.mode))
+    return ceil(cell_bytes * boundary_cells_per_tile(grid, request.mode))
 
 
-def most_boundary_cells(grid: Grid, mode: Mode) -> int:
+def boundary_cells_per_tile(grid: Grid, mode: Mode) -> int:
     """The largest number of boundary cells in any tile. The first or the last tile has it."""
     if grid.cells == 0:
         return 0

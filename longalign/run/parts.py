@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from longalign.backends.base import Backend
 from longalign.model.geometry import Grid
-from longalign.run.grid_bytes import most_boundary_cells
+from longalign.run.grid_bytes import boundary_cells_per_tile
 from longalign.run.request import Request, Resources
 
 
 def sweepers(grid: Grid, request: Request, resources: Resources) -> Sequence[Backend]:
     """The back ends for the tiles of a grid, of which at most `min(grid.shape)` can be swept at a time."""
     tiles = resources.tiles_at_once(request, min(grid.shape))
-    return parts_of(resources.backends, tiles, most_boundary_cells(grid, request.mode), streams=True)
+    return parts_of(resources.backends, tiles, boundary_cells_per_tile(grid, request.mode), streams=True)
 
 
 def parts_of(backends: Sequence[Backend], tiles: int, cells: int, *, streams: bool) -> Sequence[Backend]:

@@ -25,7 +25,7 @@ from longalign.run.bounds import find_bound, needs_every_cell
 from longalign.run.cost_model import format_share, path_share
 from longalign.run.damage import contradictions_refused, drop_damaged
 from longalign.run.engines.local import LocalEngine
-from longalign.run.grid_bytes import check_disk, check_memory, most_kept_bytes
+from longalign.run.grid_bytes import check_disk, check_memory, max_kept_bytes
 from longalign.run.outcome import Outcome, Recorder
 from longalign.run.planner import check_letters, plan
 from longalign.run.request import Request, Resources
@@ -167,7 +167,7 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     for side in spec.sides:
         milestones = known.milestones.get(side.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
-        most = most_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
+        most = max_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
         store = MemoryStore(request.edges_only, most, slabs.rows_above(grid))
         lattice = lattice_of(side, problems, grid, store, known)
         sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
@@ -390,8 +390,8 @@ def _stored_side(
         milestones = known.milestones.get(spec.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
         in_memory, devices = replace(request, store_path=None), len(slabs.backends)
-        most_held = most_kept_bytes(grid, in_memory, resources, devices) if slabs.rows else None
-        writing = stack.enter_context(WriteBehind(store, devices, emit, most_held))
+        max_held = max_kept_bytes(grid, in_memory, resources, devices) if slabs.rows else None
+        writing = stack.enter_context(WriteBehind(store, devices, emit, max_held))
         lattice = replace(lattice, store=writing)
         return Side(spec, lattice, partial(_engine_of, slabs, lattice, writing), slabs.backends)
 

@@ -27,6 +27,7 @@ from longalign.run.cost_model import (
     example_budgets,
 )
 from longalign.run.grid_bytes import (
+    boundary_cells_per_tile,
     check_disk,
     check_memory,
     check_room,
@@ -34,7 +35,6 @@ from longalign.run.grid_bytes import (
     kept_bytes,
     lattice_room,
     memory_is_short,
-    most_boundary_cells,
     spare_bytes,
     tile_bytes,
     too_little,
@@ -77,24 +77,24 @@ _FEW_SMALL_TILES = 3
 
 #: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
 #: second number.
-_MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
+_MAX_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 
 #: In a run that is not pruned and looks for several alignments, there are at most this many small tiles on a
 #: side of the matrix, and a side is at least this many times the least chunk. After each alignment, the tiles
 #: whose results can have changed are swept again: small ones, so that little is swept again. On a GPU, a
 #: sweep in many small tiles takes much longer than one in a few.
-_MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
+_MAX_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
-#: In plentiful memory, where lines are not deflated, `Backend.least_chunk` is divided by this number. In
+#: In plentiful memory, where lines are not deflated, `Backend.min_chunk` is divided by this number. In
 #: narrow bands, and with eager start states, it is not.
 _SHORTER_IN_MEMORY = 2
 
-#: The least side of a chunk of a pruned run, in letters, unless `Backend.least_chunk` is larger.
+#: The least side of a chunk of a pruned run, in letters, unless `Backend.min_chunk` is larger.
 _MIN_PRUNED_CHUNK = 1 << 15
 
 #: Chunks for which there is too little room are enlarged in proportion: fewer lines inside of tiles are then
 #: kept. The edges of tiles remain, so they are enlarged at least by this factor.
-_LEAST_GROWTH = 1.1
+_MIN_GROWTH = 1.1
 
 #: If memory is plentiful, the lattice of a narrow band may be planned to take this many times its usual share
 #: of it. Plans are cautious: from 2 M to 200 M letters, such lattices took a tenth to a fifth of what was
@@ -107,7 +107,7 @@ _CHUNK_OF_EQUALS = 8
 
 #: If the usual lattice does not fit in memory, it is made coarser at most this often before all lines inside
 #: of tiles are given up.
-_MOST_HALVINGS = 10
+_MAX_HALVINGS = 10
 
 
 def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
@@ -130,13 +130,13 @@ def _lack_of_memory(request: Request, resources: Resources) -> UsageError:
     also = ""
     refused = _refusal(request, replace(resources, memory=_BEYOND_ANY_MEMORY))
     if isinstance(refused, BudgetTooSmall):
-        needed = _least_memory(request, replace(resources, store_budget=None))
+        needed = _min_memory(request, replace(resources, store_budget=None))
         try:
             _cut_or_name_budgets(request, replace(resources, memory=needed), ignore)
         except UsageError as too_small:
             also = f"; {too_small}"
     else:
-        needed = _least_memory(request, resources)
+        needed = _min_memory(request, resources)
         if request.in_memory and _refusal(replace(request, store_path=Path()), resources) is None:
             also = "; with --store DIR, which keeps boundaries on disk, that would do"
     return UsageError(too_little(request, needed, resources.memory) + also)
@@ -169,8 +169,8 @@ def check_letters(request: Request, resources: Resources, prunes: bool) -> None:
 
 def _refuse_letters(request: Request, resources: Resources) -> None:
     """Raise UsageError with two figures if a run needs much less memory where most cells can be left out."""
-    needed = _least_memory(request, resources)
-    least = _least_memory(replace(request, share=_NEARLY_NONE), resources)
+    needed = _min_memory(request, resources)
+    least = _min_memory(replace(request, share=_NEARLY_NONE), resources)
     if least < _MUCH_LESS * needed:
         raise UsageError(too_little(request, needed, resources.memory, least))
 
@@ -189,7 +189,7 @@ def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> 
         raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
 
-def _least_memory(request: Request, resources: Resources) -> int:
+def _min_memory(request: Request, resources: Resources) -> int:
     """The fewest bytes of memory for which there is a plan, or up to a hundredth more.
 
     There is none for `resources.memory`. Raises BackendError if no memory of any machine would be enough.
@@ -278,7 +278,7 @@ def _grid_of_coarser_lattice(cutter: _Cutter, resources: Resources) -> Grid:
     smaller tiles have more edges. Raises UsageError, as `_plan` does, if no lattice will do.
     """
     coarsest = _fitting_grid(replace(cutter, fineness=0.0), resources)
-    for halvings in range(1, _MOST_HALVINGS + 1):
+    for halvings in range(1, _MAX_HALVINGS + 1):
         with suppress(UsageError):
             return _fitting_grid(replace(cutter, fineness=0.5**halvings), resources)
     return coarsest
@@ -360,14 +360,14 @@ class _Cutter:
         """The side of small tiles. In a narrow band it is not much smaller than the band is wide."""
         request = self.request
         longest, shortest = max(request.rows, request.cols), min(request.rows, request.cols)
-        least_chunk = max(device.least_chunk for device in self.devices)
+        min_chunk = max(device.min_chunk for device in self.devices)
         if not request.is_narrow:
-            least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_UNPRUNED_SIDE * least_chunk)
-            return max(least, ceil(longest / _MOST_UNPRUNED_TILES))
-        least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk)
+            least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_UNPRUNED_SIDE * min_chunk)
+            return max(least, ceil(longest / _MAX_UNPRUNED_TILES))
+        least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * min_chunk)
         if longest <= _FEW_SMALL_TILES * least:
             return longest
-        few = min(ceil(longest / _MOST_SMALL_TILES), _LARGEST_SMALL_SIDE)
+        few = min(ceil(longest / _MAX_SMALL_TILES), _LARGEST_SMALL_SIDE)
         return max(least, round(request.share * shortest) // 2, few)
 
     def _pruned_grid(self, tile_shape: tuple[int, int], strip_width: int) -> Grid:
@@ -385,7 +385,7 @@ class _Cutter:
             room = min(budget, room)
         room = int(self.fineness * room)
         longer = _CHUNK_OF_EQUALS if request.is_of_equals else 1
-        side = longer * max(_MIN_PRUNED_CHUNK, *(device.least_chunk for device in self.devices))
+        side = longer * max(_MIN_PRUNED_CHUNK, *(device.min_chunk for device in self.devices))
         while True:
             grid = plan_grid(
                 request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side
@@ -395,7 +395,7 @@ class _Cutter:
                 return grid
             if side >= max(tile_shape):
                 break
-            side = ceil(side * max(_LEAST_GROWTH, kept / max(1, room)))
+            side = ceil(side * max(_MIN_GROWTH, kept / max(1, room)))
         if budget is not None and kept > budget:
             raise budget_error(request.rows, request.cols, budget, kept)
         return grid
@@ -440,12 +440,12 @@ class _Cutter:
         A fine lattice costs too much with eager start states. With little memory, it would need small tiles.
         """
         request = self.request
-        least_chunk = max(device.least_chunk for device in self.devices)
+        min_chunk = max(device.min_chunk for device in self.devices)
         finer = not request.is_eager and self._memory_is_plentiful
         return default_budget(
             request.rows,
             request.cols,
-            least_chunk // _SHORTER_IN_MEMORY if request.in_memory and finer else least_chunk,
+            min_chunk // _SHORTER_IN_MEMORY if request.in_memory and finer else min_chunk,
             max(device.cells_per_path_cell for device in self.devices),
             request.cell_bytes,
             fine=finer and not request.in_memory,
@@ -453,7 +453,7 @@ class _Cutter:
 
     def fits(self, grid: Grid) -> bool:
         """Whether the boundaries of each tile fit in device memory and in host memory."""
-        cells = most_boundary_cells(grid, self.request.mode)
+        cells = boundary_cells_per_tile(grid, self.request.mode)
         line_bytes = max(device.line_bytes for device in self.devices)
         fits_device = cells <= min(device.max_boundary_cells for device in self.devices)
         return fits_device and tile_bytes(grid, self.request, line_bytes) <= self.tile_room

@@ -13,13 +13,13 @@ from longalign.model.pruning import Milestones
 from longalign.phases.guessed_lines import GuessedLine, guessed_line, rows_to_guess
 from longalign.phases.lattice import StoreLattice
 from longalign.run.engines.local import LocalEngine
-from longalign.run.grid_bytes import most_boundary_cells, tiles_in_memory
+from longalign.run.grid_bytes import boundary_cells_per_tile, tiles_in_memory
 from longalign.run.parts import parts_of, sweepers
 from longalign.run.request import Request, Resources
 
 #: The most slabs, unless there are more devices than this. With more slabs, each kernel has fewer thread
 #: blocks and takes longer, and the host's threads lose more time to the GIL than is gained.
-_MOST_SLABS = 6
+_MAX_SLABS = 6
 
 #: A band of more letters is wide, even if it is a narrow part of the matrix (`Request.is_narrow`). There, the
 #: sweep of one tile keeps much of a device busy.
@@ -31,7 +31,7 @@ _LONGEST_HELD = 2.5
 
 #: The most slabs of a wide band for each device: while the host packs the boundaries of one tile, the device
 #: sweeps another (`two_gpus_cuda.json`). With more slabs little was gained (`slabs_cuda.json`).
-_MOST_WIDE_SLABS = 2
+_MAX_WIDE_SLABS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,14 +60,14 @@ class Slabs:
             return one
         is_wide = request.share * min(request.rows, request.cols) > _WIDE_BAND
         devices = len(resources.backends)
-        wanted = _MOST_WIDE_SLABS * devices if is_wide else max(_MOST_SLABS, devices)
+        wanted = _MAX_WIDE_SLABS * devices if is_wide else max(_MAX_SLABS, devices)
         # Even with a store, tiles stay in memory until guesses are checked.
         most = min(wanted, tiles_in_memory(grid, replace(request, store_path=None), resources))
         if is_wide and most > devices:
             most -= most % devices  # each device has as many
         rows = rows_to_guess(grid, milestones, most)
         tiles_at_once = most if is_wide else 1 + len(rows)
-        cells = most_boundary_cells(grid, request.mode)
+        cells = boundary_cells_per_tile(grid, request.mode)
         parts = parts_of(resources.backends, tiles_at_once, cells, streams=is_wide)
         return cls(rows, milestones, parts) if len(parts) > 1 else one
 

@@ -15,7 +15,7 @@ from longalign.model.sequence import Sequence
 from longalign.model.strand import STRANDS_OF, StrandChoice
 from longalign.store.layout import strand_folder
 from longalign.store.manifest import (
-    MOST_ALIGNMENTS,
+    MAX_ALIGNMENTS,
     Command,
     Manifest,
     Prune,
@@ -121,8 +121,8 @@ class RunSpec:
     def _check_top(self) -> None:
         if self.top == 1:
             return
-        if self.top > MOST_ALIGNMENTS:
-            raise UsageError(f"{self.top:,} alignments are too many: at most {MOST_ALIGNMENTS:,} are found")
+        if self.top > MAX_ALIGNMENTS:
+            raise UsageError(f"{self.top:,} alignments are too many: at most {MAX_ALIGNMENTS:,} are found")
         if not (self.mode.starts_anywhere and self.mode.ends_anywhere):
             raise UsageError(f"several alignments are found in local mode only, not in mode {self.mode}")
         if self.command == "score":

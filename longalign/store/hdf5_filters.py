@@ -23,7 +23,7 @@ BLOCK_LENGTH = 1 << 18
 DEFLATE_LEVEL = 1
 
 #: If a part takes more blocks than this, threads inflate them.
-_MOST_WITHOUT_THREADS = 32
+_MAX_BLOCKS_WITHOUT_THREADS = 32
 
 #: The index of a line in all dimensions but the last, followed by the number of the block in that line.
 BlockIndex = tuple[int, ...]
@@ -105,7 +105,7 @@ def part(
         values[at][to : to + len(found)] = found
 
     calls = [(at, number) for at in np.ndindex(*map(len, lines)) for number in numbers]
-    if len(calls) > _MOST_WITHOUT_THREADS:
+    if len(calls) > _MAX_BLOCKS_WITHOUT_THREADS:
         in_threads(copy, *zip(*calls, strict=True))
     else:
         for call in calls:

@@ -34,9 +34,9 @@ StartStates = Literal["lazy", "eager"]
 Prune = Literal["auto", "off"]
 
 #: A change of what a store holds raises the version. Manifests of version 3 may lack the fields of `_ADDED`.
-#: The longest sequences in the smallest chunks take a quarter of `most_bytes`.
+#: The longest sequences in the smallest chunks take a quarter of `max_bytes`.
 MANIFEST = SealedJson(
-    "the manifest of a longalign store", "longalign-store", versions=(3, 4), most_bytes=1 << 26
+    "the manifest of a longalign store", "longalign-store", versions=(3, 4), max_bytes=1 << 26
 )
 
 #: The first version in which the files of pruned tiles list wide values apart.
@@ -54,7 +54,7 @@ _ADDED = {
 }
 
 #: The most alignments of one pair that can be asked for.
-MOST_ALIGNMENTS = 999_999_999
+MAX_ALIGNMENTS = 999_999_999
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -218,7 +218,7 @@ class Manifest:
             start_states=fields.choice("start_states", get_args(StartStates)),
             summary=fields.or_none("summary", fields.text),
             output_format=fields.or_none("output_format", fields.text),
-            top=fields.whole("top", 1, MOST_ALIGNMENTS),
+            top=fields.whole("top", 1, MAX_ALIGNMENTS),
             min_score=fields.or_none("min_score", fields.number),
             strand=strand,
             of_both_strands=fields.truth("of_both_strands"),

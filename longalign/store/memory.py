@@ -40,7 +40,7 @@ class KeptBytes:
 
 
 class MemoryStore:
-    """Keeps packed boundaries in memory, of at most `most_bytes` bytes (see `KeptBytes`).
+    """Keeps packed boundaries in memory, of at most `max_bytes` bytes (see `KeptBytes`).
 
     With `edges_only` it drops a boundary as soon as the tile that reads it is stored. That leaves O(m + n)
     cells, enough for the score, provided that each tile is stored after those above and to the left of it.
@@ -48,10 +48,10 @@ class MemoryStore:
     """
 
     def __init__(
-        self, edges_only: bool = False, most_bytes: int | None = None, kept: Collection[int] = ()
+        self, edges_only: bool = False, max_bytes: int | None = None, kept: Collection[int] = ()
     ) -> None:
         self._edges_only, self._kept = edges_only, kept
-        self._bytes = KeptBytes(most_bytes, "or a store (--store DIR), which keeps them on disk")
+        self._bytes = KeptBytes(max_bytes, "or a store (--store DIR), which keeps them on disk")
         self._tiles: dict[Place, TileRecord] = {}
         self._lock = Lock()
         self._left_out: set[Place] = set()

@@ -29,7 +29,7 @@ from longalign.store.lock import Lock
 from longalign.store.manifest import Command
 from longalign.store.sealed_json import SealedJson
 
-_LIST = SealedJson("a list of pairs of longalign", "longalign-pairs", versions=(1,), most_bytes=1 << 30)
+_LIST = SealedJson("a list of pairs of longalign", "longalign-pairs", versions=(1,), max_bytes=1 << 30)
 
 _FOLDER = re.compile(r"\d{6,}")
 

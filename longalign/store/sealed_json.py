@@ -24,7 +24,7 @@ ADVICE = "; begin a new store"
 
 @dataclass(frozen=True, slots=True)
 class SealedJson:
-    """A kind of such files. `what` is its name in messages. No file of it has more than `most_bytes`.
+    """A kind of such files. `what` is its name in messages. No file of it has more than `max_bytes`.
 
     Files of all `versions` are read. The last one is written.
     """
@@ -32,7 +32,7 @@ class SealedJson:
     what: str
     format: str
     versions: tuple[int, ...]
-    most_bytes: int
+    max_bytes: int
 
     def sealed(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The content of a file with these fields."""
@@ -51,10 +51,10 @@ class SealedJson:
         read.
         """
         with open_regular_file(path) as file:
-            text = file.read(self.most_bytes + 1)
-        if len(text) > self.most_bytes:
+            text = file.read(self.max_bytes + 1)
+        if len(text) > self.max_bytes:
             raise StoreError(
-                f"{path}: damaged: larger than {self.what}, which has at most {self.most_bytes:,} "
+                f"{path}: damaged: larger than {self.what}, which has at most {self.max_bytes:,} "
                 f"bytes{ADVICE}"
             )
         try:

@@ -30,11 +30,11 @@ class WriteBehind:
     raised one.
 
     In a block of `held`, tiles are only kept in memory: their values are not known to be right. They are
-    written when the block has ended, and lost if it raises an exception. They may take `most_held` bytes (see
+    written when the block has ended, and lost if it raises an exception. They may take `max_held` bytes (see
     `KeptBytes`).
     """
 
-    def __init__(self, store: Store, devices: int, emit: Emit = ignore, most_held: int | None = None) -> None:
+    def __init__(self, store: Store, devices: int, emit: Emit = ignore, max_held: int | None = None) -> None:
         self._store, self._devices, self._emit = store, devices, emit
         self._thread = WorkerThreads(1, "store")
         self._changed = Condition()  # guards those below
@@ -42,7 +42,7 @@ class WriteBehind:
         self._error: BaseException | None = None
         self._is_holding = False
         self._held: dict[Place, tuple[Tile, TileRecord]] = {}
-        self._most_held, self._held_bytes = most_held, KeptBytes(None, "")
+        self._max_held, self._held_bytes = max_held, KeptBytes(None, "")
         self._last_result: Future[None] | None = None  # the thread writes in order
 
     def __enter__(self) -> WriteBehind:
@@ -73,7 +73,7 @@ class WriteBehind:
         that still runs loses its result, too. No caller goes on with the store after such an error.
         """
         advice = "or sweep the whole matrix in a new store (--prune off)"
-        self._is_holding, self._held_bytes = True, KeptBytes(self._most_held, advice)
+        self._is_holding, self._held_bytes = True, KeptBytes(self._max_held, advice)
         try:
             yield
         except BaseException:

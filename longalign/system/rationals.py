@@ -18,7 +18,7 @@ Number: TypeAlias = int | Fraction
 _WHOLES, _DECIMALS = 18, 30
 
 #: Python refuses to spell numbers of many more bits.
-_MOST_BITS = 1 << 12
+_MAX_BITS = 1 << 12
 
 _FORMS = (
     rf"\d{{1,{_WHOLES}}}(?:\.\d{{0,{_DECIMALS}}})?",
@@ -37,7 +37,7 @@ def as_number(value: Any) -> Number:
         return simplest(value)
     if isinstance(value, Decimal) and value == 0:
         return 0
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MOST_BITS:
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MAX_BITS:
         return simplest(Fraction(value))
     return as_whole(value)
 
@@ -63,7 +63,7 @@ def spell(value: Number) -> str:
     is said.
     """
     top, bottom = value.numerator, value.denominator
-    if max(top.bit_length(), bottom.bit_length()) > _MOST_BITS:
+    if max(top.bit_length(), bottom.bit_length()) > _MAX_BITS:
         return "a number of many digits"
     if not is_decimal(value):
         return f"{top}/{bottom}"

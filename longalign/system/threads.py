@@ -33,7 +33,7 @@ def processors() -> int:
 _TURN_SECONDS = 5e-4
 
 #: The most threads of a pool. More threads gain almost nothing, because memory bandwidth is the limit.
-MOST_THREADS = min(8, processors())
+MAX_THREADS = min(8, processors())
 
 #: Batches of calls for each thread, so that all threads finish at about the same time.
 _BATCHES_A_THREAD = 4
@@ -178,7 +178,7 @@ def in_own_thread(call: Callable[[], T], poll: Callable[[], object] = lambda: No
     return future.result()
 
 
-def in_threads(function: Callable[..., T], *arguments: Iterable[Any], most: int = MOST_THREADS) -> list[T]:
+def in_threads(function: Callable[..., T], *arguments: Iterable[Any], most: int = MAX_THREADS) -> list[T]:
     """The results of `map` for iterables of equal length, in order. At most `most` threads are used.
 
     A single call, and all calls one after the other if `most` is 1, are made in this thread. Raises the
@@ -193,7 +193,7 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[Any], most: int 
 
 @contextmanager
 def calls_in_background(
-    function: Callable[..., T], *arguments: Iterable[Any], most: int = MOST_THREADS
+    function: Callable[..., T], *arguments: Iterable[Any], most: int = MAX_THREADS
 ) -> Iterator[Callable[[], list[T]]]:
     """Like `in_threads`, but in the background. Yields a function that waits for the results.
 
@@ -201,7 +201,7 @@ def calls_in_background(
     running calls and cancels the others.
     """
     calls = list(zip(*arguments, strict=True))
-    most = min(most, MOST_THREADS)
+    most = min(most, MAX_THREADS)
     size = -(-len(calls) // (_BATCHES_A_THREAD * most)) or 1
     batches = [calls[start : start + size] for start in range(0, len(calls), size)]
     threads = WorkerThreads(max(1, min(most, len(batches))))
@@ -216,10 +216,10 @@ def calls_in_background(
 def streamed(
     function: Callable[[A], T],
     arguments: Iterable[A],
-    threads: int = MOST_THREADS,
-    most_ahead: int = _AHEAD_A_THREAD * MOST_THREADS,
+    threads: int = MAX_THREADS,
+    max_ahead: int = _AHEAD_A_THREAD * MAX_THREADS,
 ) -> Iterator[Iterator[T]]:
-    """The results of `map`, in order. Calls run ahead of the caller by up to `most_ahead` results.
+    """The results of `map`, in order. Calls run ahead of the caller by up to `max_ahead` results.
 
     Leaving the context waits for running calls and cancels the others. A single call is made in this thread.
     """
@@ -232,7 +232,7 @@ def streamed(
     def results() -> Iterator[T]:
         ahead: deque[Future[T]] = deque()
         for call in calls:
-            if len(ahead) == most_ahead:
+            if len(ahead) == max_ahead:
                 yield ahead.popleft().result()
             ahead.append(workers.submit(function, call))
         while ahead:

@@ -140,9 +140,9 @@ class ReferenceBackend:
     """The oracle as a back end, for the conformance suites and for tests of the phases."""
 
     name = "reference"
-    least_chunk, saturating_side = 1, 4
-    most_share_pruned = most_share_stored = 1.0
-    least_pruned = 1
+    min_chunk, saturating_side = 1, 4
+    max_share_pruned = max_share_stored = 1.0
+    min_pruned_cells = 1
     excludes_pairs = True
     cells_per_path_cell = 40
     host_bytes_per_call = 256 << 20
@@ -166,7 +166,7 @@ class ReferenceBackend:
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         return []
 
-    def most_compilers(self) -> int:
+    def max_compilers(self) -> int:
         return 1
 
     def max_boundary_cells(self) -> int:

@@ -25,7 +25,7 @@ class TestReference(SweepConformance):
 class CpuConformance(SweepConformance):
     """A geometry so small that a job has several strips, groups of lanes and blocks of rows."""
 
-    geometry = SweepGeometry(columns=2, lanes=8, group=4, block_rows=12, least_rows=5)
+    geometry = SweepGeometry(columns=2, lanes=8, group=4, block_rows=12, min_rows=5)
     interesting_lengths = (8, 12, 16, 32)
 
 

@@ -71,7 +71,7 @@ def test_runs_that_take_several_times_as_long_are_for_the_gpu(field, value):
 @pytest.mark.usefixtures("_one_gpu")
 def test_both_strands_take_twice_as_long(monkeypatch):
     one = Sequence.from_letters("one", b"ACGTTGCA")
-    monkeypatch.setattr(CpuBackend, "sweep_seconds", lambda *_: 0.6 * select._MOST_CPU_SECONDS)
+    monkeypatch.setattr(CpuBackend, "sweep_seconds", lambda *_: 0.6 * select._MAX_CPU_SECONDS)
     for strand, name in (("plus", "cpu"), ("both", "cuda:0")):
         [device] = resources(spec=RunSpec(one, one, Scoring(), strand=strand)).backends
         assert device.name == name

@@ -508,7 +508,7 @@ def test_inspect(run, refuse, pair):
 
 @pytest.mark.parametrize("strand", ["plus", "both"])
 def test_inspect_counts_all_cells_that_were_left_out(run, tmp_path, monkeypatch, strand):
-    monkeypatch.setattr(bounds, "LEAST_CELLS", 0)
+    monkeypatch.setattr(bounds, "MIN_CELLS", 0)
     monkeypatch.setattr(budget, "_SECONDS", 10.0)
     for name, codes in zip("qt", mutated_copy(30_000, 0.01, 1), strict=True):
         Path(f"{name}.fa").write_text(f">{name}\n{spell(codes)}\n")
@@ -527,12 +527,12 @@ def test_inspect_counts_all_cells_that_were_left_out(run, tmp_path, monkeypatch,
 
 
 def test_start_states_say_that_they_need_every_cell(run, pair, monkeypatch):
-    monkeypatch.setattr(bounds, "LEAST_CELLS", 0)
+    monkeypatch.setattr(bounds, "MIN_CELLS", 0)
     text = "eager start states need all cells of the matrix, so none is left out"
     command = ("align", *pair, "--start-states", "eager", "--progress", "json")
     assert text in run(*command, "--store", "s")[2]
     assert text not in run(*command, "--store", "t", "--prune", "off")[2]
-    monkeypatch.setattr(bounds, "LEAST_CELLS", 1 << 32)
+    monkeypatch.setattr(bounds, "MIN_CELLS", 1 << 32)
     assert text not in run(*command, "--store", "u")[2]
 
 
@@ -1191,7 +1191,7 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
 
 
 def test_a_plan_says_what_pruning_is_expected_to_save(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(bounds, "LEAST_CELLS", 0)
+    monkeypatch.setattr(bounds, "MIN_CELLS", 0)
     monkeypatch.setattr(budget, "_SECONDS", 10.0)
     query, target = (spell(codes) for codes in mutated_copy(30_000, 0.01, 1))
     for name, letters in (("query", query), ("target", target), ("other", "ACGTTA" * 5000)):

@@ -38,7 +38,7 @@ class Sizes:
         used = backend_class(backend)
         used.tile_shape = lambda _, rows, cols, devices=1: (min(self.tile, rows), min(self.tile, cols))
         used.can_trace = lambda _, rows, cols, detour=None: rows * cols <= self.leaf
-        used.least_chunk = used.saturating_side = 0
+        used.min_chunk = used.saturating_side = 0
         geometry.SMALLEST_CHUNK = self.chunk
         recompute.GROUP_SEGMENTS = 4
 
@@ -58,9 +58,9 @@ def prune_small_matrices(backend: str) -> None:
     """Let `--prune auto` prune in this process, however few cells there are or can be left out."""
     from longalign.run import bounds
 
-    bounds.LEAST_CELLS = 0
+    bounds.MIN_CELLS = 0
     used = backend_class(backend)
-    used.most_share_pruned = used.most_share_stored = 1.0
+    used.max_share_pruned = used.max_share_stored = 1.0
 
 
 def main() -> int:

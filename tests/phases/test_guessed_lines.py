@@ -49,7 +49,7 @@ PLAIN = Scoring(5, -4, 3, 2)
 def tiny():
     """Rectangles of any size are pruned in phases 2 and 3."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(CpuBackend, "least_pruned", 1)
+        patched.setattr(CpuBackend, "min_pruned_cells", 1)
         yield
 
 
@@ -218,7 +218,7 @@ def test_a_tile_below_a_right_guess_does_not_depend_on_what_a_wrong_one_left_out
     letters = "".join("ACGT"[code] for code in np.random.default_rng(1).integers(0, 4, 28))
     pair = Pair(letters, letters, PLAIN, MODES[mode])
     cells = [(0, 0, low), (1, 1, 5 + low), *((k, k, 5 * k) for k in range(8, 28))]
-    monkeypatch.setattr(slabs, "_MOST_SLABS", 4)
+    monkeypatch.setattr(slabs, "_MAX_SLABS", 4)
     for cut in (7, 8, 9):
         guess_from(monkeypatch, cells, 140 - 5 * cut, 1)
         end = run(pair, Geometry((7, 10), chunk=7, leaf=12), ReferenceBackend()).end
@@ -247,7 +247,7 @@ def test_tiles_below_guesses_take_only_the_memory_that_is_there(monkeypatch, tmp
     truth = pair.truth()
     guess_from(monkeypatch, best_path_of(pair, truth), int(truth.score), 20)
     with (
-        mock.patch.object(pipeline, "most_kept_bytes", return_value=100),
+        mock.patch.object(pipeline, "max_kept_bytes", return_value=100),
         pytest.raises(MemoryTooSmall, match=r"give more \(--mem\), or sweep the whole matrix in a new store"),
     ):
         run(pair, SMALL, CPU, store=tmp_path)

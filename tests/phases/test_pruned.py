@@ -66,7 +66,7 @@ class SweepsAll(CpuBackend):
     Next to a tile that was left out, values may then be too low, also at a likely crossing.
     """
 
-    most_share_pruned = most_share_stored = 0.0
+    max_share_pruned = max_share_stored = 0.0
 
     def sweep(self, jobs, progress=no_progress):
         return super().sweep([replace(job, pruning=None) for job in jobs], progress)
@@ -79,8 +79,8 @@ BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU, "sweeps all": SweepsAll
 def tiny():
     """Rectangles of any size are pruned and cut in phases 2 and 3."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(CpuBackend, "least_pruned", 1)
-        patched.setattr(entry, "_MOST_CELLS", 4)
+        patched.setattr(CpuBackend, "min_pruned_cells", 1)
+        patched.setattr(entry, "_MAX_CELLS", 4)
         yield
 
 
@@ -339,7 +339,7 @@ def test_a_strand_that_cannot_be_the_better_one_has_no_score(monkeypatch):
 
 def test_small_rectangles_are_swept_whole(monkeypatch):
     """No time is spent on what could be left out in phases 2 and 3."""
-    monkeypatch.setattr(CpuBackend, "least_pruned", 1 << 40)
+    monkeypatch.setattr(CpuBackend, "min_pruned_cells", 1 << 40)
     monkeypatch.setattr(meeting, "gains", None)
     pair = Pair("ACGT" * 30, "ACGT" * 14 + "T" + "ACGT" * 16, Scoring(), MODES["local"])
     known(monkeypatch, int(pair.truth().score))

@@ -314,12 +314,12 @@ def any_problems_with_anchors(draw):
 
 
 @contextmanager
-def small(word, piece=absent_words._PIECE, hills=gain_sums._MOST_HILLS):
+def small(word, piece=absent_words._PIECE, hills=gain_sums._MAX_HILLS):
     """Sizes for short sequences: letters of a placed word and of a piece, and the most hills at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placed_words, "word_letters", lambda _, bits: min(word, 64 // bits))
         patch.setattr(absent_words, "_PIECE", piece)
-        patch.setattr(gain_sums, "_MOST_HILLS", hills)
+        patch.setattr(gain_sums, "_MAX_HILLS", hills)
         yield
 
 
@@ -418,7 +418,7 @@ def wrong_moves(change):
 #: much with a wrong number. Before a pair is the length of placed words.
 TIGHT = {
     "words inside a gap": (
-        lambda letters: letters._replace(least_gain=letters.least_gain + 1),
+        lambda letters: letters._replace(min_gain=letters.min_gain + 1),
         (6,),
         anchored(
             "ACAACCACAAAACAAGTGTGTGTGTGTGTGACCCAACACAC",

@@ -182,12 +182,12 @@ def test_units_are_joined_at_the_least_cost(units, longest):
 
 
 @pytest.mark.parametrize(
-    ("scoring", "most_cells"),
+    ("scoring", "max_cells"),
     [(Scoring(), 1), (Scoring(1, -3, 3, 0), np.inf)],
     ids=["they would cost too much", "a longer gap costs no more"],
 )
-def test_there_are_none_if(scoring, most_cells):
+def test_there_are_none_if(scoring, max_cells):
     query, target = with_trouble(np.random.default_rng(1))
     with short(4_000):
         _, sections = sections_of(query, target, scoring, LOCAL)
-        assert len(sections.limits(most_cells, CPU)) == 0
+        assert len(sections.limits(max_cells, CPU)) == 0

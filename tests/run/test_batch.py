@@ -67,9 +67,9 @@ def test_small_pairs_that_follow_one_another_are_one_batch(
     assert sizes([small] * 5) == [5]
     assert sizes([small, small, stored, small, stored, stored]) == [2, 1, 1, 1, 1]
     assert sizes([small] * 3, replace(resources, store_budget=1 << 20)) == [1, 1, 1]
-    monkeypatch.setattr(batch, "_MOST_PAIRS", 2)
+    monkeypatch.setattr(batch, "_MAX_PAIRS", 2)
     assert sizes([small] * 5) == [2, 2, 1]
-    monkeypatch.setattr(batch, "_MOST_CELLS", 2 * len(PAIR.query) * len(PAIR.target) - 1)
+    monkeypatch.setattr(batch, "_MAX_CELLS", 2 * len(PAIR.query) * len(PAIR.target) - 1)
     assert sizes([small] * 5) == [1] * 5
     monkeypatch.setattr(batch, "_SMALL_CELLS", 0)
     assert sizes([small] * 5) == [1] * 5

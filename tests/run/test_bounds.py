@@ -27,15 +27,15 @@ from longalign.testing.inputs import mutated
 CPU = CpuBackend(1)
 
 
-def device(most_share, stored=0.0):
+def device(max_share, stored=0.0):
     found = SmallTiles(inner=CPU)
-    found.most_share_pruned, found.most_share_stored = most_share, stored
+    found.max_share_pruned, found.max_share_stored = max_share, stored
     return found
 
 
 #: A worker of a cluster.
 FAST_WORKER = DeviceFacts(
-    (1, 1), (1, 1), 1, 1, 1, 1, 1, most_share_pruned=1.0, most_share_stored=1.0, seconds=1e-6
+    (1, 1), (1, 1), 1, 1, 1, 1, 1, max_share_pruned=1.0, max_share_stored=1.0, seconds=1e-6
 )
 
 
@@ -53,7 +53,7 @@ def find(spec, devices, emit=ignore):
 def bound_of(pair, *shares, strand="plus"):
     events = []
     devices = [device(share) for share in shares]
-    with mock.patch.object(bounds, "LEAST_CELLS", 1), mock.patch.object(budget, "_SECONDS", 1.0):
+    with mock.patch.object(bounds, "MIN_CELLS", 1), mock.patch.object(budget, "_SECONDS", 1.0):
         spec = replace(pair.spec(), strand=strand)
         known = find(spec, devices, events.append)
     return known, [event for event in events if isinstance(event, BoundFound)]
@@ -71,20 +71,20 @@ def test_with_a_store_the_share_is_another_one_and_related_sequences_get_no_more
     known, _ = bound_of(pair, 1.0)
     spec = replace(pair.spec(), store=tmp_path)
     found = []
-    for most_share in (known.share, known.share / 2):
-        with mock.patch.multiple(bounds, LEAST_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
-            found.append(find(spec, [device(0.0001, most_share)]))
+    for max_share in (known.share, known.share / 2):
+        with mock.patch.multiple(bounds, MIN_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
+            found.append(find(spec, [device(0.0001, max_share)]))
     assert found == [known, None]
     for store, affordable in ((None, True), (tmp_path, False)):
         limits = mock.patch.multiple(budget, _SECONDS=1e-9, _SHARE=0.0, _SHARE_OF_RELATED=100.0)
-        with mock.patch.multiple(bounds, LEAST_CELLS=1), limits:
+        with mock.patch.multiple(bounds, MIN_CELLS=1), limits:
             found_now = find(replace(spec, store=store), [device(1.0, 1.0)])
         assert (found_now is not None) == affordable
 
 
 def test_a_gpu_prunes_where_half_of_the_cells_are_needed_but_not_with_a_store():
     cuda = pytest.importorskip("longalign.backends.cuda.backend").CudaBackend
-    assert cuda.most_share_stored < 0.5 < cuda.most_share_pruned < 1
+    assert cuda.max_share_stored < 0.5 < cuda.max_share_pruned < 1
 
 
 def test_it_is_not_used_where_one_device_would_take_longer(pair):
@@ -185,7 +185,7 @@ def test_nothing_is_looked_for_that_takes_longer_than_the_sweep_on_all_devices(d
     pair = Pair.of_codes(*with_long_gaps(), Scoring(), "local")
     sides = len(pair.query), len(pair.target)
     seconds = CPU.sweep_seconds(*sides, Scoring(), True)
-    cheap = {"LEAST_CELLS": 1, "_LETTERS_A_SECOND": 1e15, "_MOST_FOR_LIMITS": 1.0, "_SAVED": 1.0}
+    cheap = {"MIN_CELLS": 1, "_LETTERS_A_SECOND": 1e15, "_MAX_SHARE_FOR_LIMITS": 1.0, "_SAVED": 1.0}
     # Gains take a hundredth of a sweep by this process.
     gains = cheap | {"_LETTERS_A_SECOND": sum(sides) / (0.01 * seconds)}
     found = []
@@ -220,7 +220,7 @@ def test_row_limits_leave_out_more_cells_and_change_nothing_else(mode, tmp_path)
     shares, outcomes = [], []
     for most, store in ((0.0, None), (1.0, None), (1.0, tmp_path)):
         events = []
-        costs = {"LEAST_CELLS": 1, "_LETTERS_A_SECOND": 1e12, "_MOST_FOR_LIMITS": most, "_SAVED": 1.0}
+        costs = {"MIN_CELLS": 1, "_LETTERS_A_SECOND": 1e12, "_MAX_SHARE_FOR_LIMITS": most, "_SAVED": 1.0}
         limits = mock.patch.multiple(bounds, **costs)
         units = mock.patch.object(row_limits, "_UNIT", 2_000)
         with limits, units, mock.patch.object(budget, "_SECONDS", 1.0):
@@ -241,7 +241,7 @@ def test_the_store_of_one_strand_of_a_pruned_run_over_both_is_not_used_alone(pai
     """On the other strand than the better one, no alignment scores as much as the bound."""
     tiles = using(SmallTiles((6_000, 6_000), CpuBackend(2), leaf=1 << 20))
     spec = replace(pair.spec(tmp_path), strand="both")
-    with mock.patch.multiple(bounds, LEAST_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
+    with mock.patch.multiple(bounds, MIN_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
         whole = pipeline.run(spec, tiles)
     assert whole.best.strand == "plus"
     refused = pytest.raises(UsageError, match=f"{strand}: the store of one strand of a run over both: resume")
@@ -254,6 +254,6 @@ def test_the_store_of_one_strand_of_a_pruned_run_over_both_is_not_used_alone(pai
 
 def test_no_seeds_are_looked_for_where_letters_do_not_fit_in_memory(pair):
     too_little = replace(using(CPU), memory=100 << 20)
-    costs = mock.patch.multiple(bounds, LEAST_CELLS=1, lower_bound=None)
+    costs = mock.patch.multiple(bounds, MIN_CELLS=1, lower_bound=None)
     with costs, pytest.raises(UsageError, match="need about"):
         pipeline.run(pair.spec(), too_little)

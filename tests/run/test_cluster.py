@@ -148,7 +148,7 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
 @pytest.mark.cluster
 @pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store, monkeypatch, lost):
-    monkeypatch.setattr("longalign.run.bounds.LEAST_CELLS", 0)
+    monkeypatch.setattr("longalign.run.bounds.MIN_CELLS", 0)
     if lost:
         (cluster.orders / "kill").touch()
     events = Events()

@@ -55,7 +55,7 @@ CATS = Pair(*CATS_LETTERS)
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr(excluding, "_SIDE", 3)
-    monkeypatch.setattr(entry, "_MOST_EXCLUDING", 9)
+    monkeypatch.setattr(entry, "_MAX_CELLS_EXCLUDING", 9)
 
 
 def run(
@@ -154,7 +154,7 @@ def test_start_states_beside_excluded_pairs_are_asked_for_in_small_rectangles(mo
         return found
 
     monkeypatch.setattr(excluding, "start_states", noted)
-    monkeypatch.setattr(entry, "_MOST_EXCLUDING", 200)  # otherwise up to 750 cells
+    monkeypatch.setattr(entry, "_MAX_CELLS_EXCLUDING", 200)  # otherwise up to 750 cells
     run(REPEATED, 10, Geometry((100, 100), 50, 12))
     assert 100 < max(cells) <= 200
 

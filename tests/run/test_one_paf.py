@@ -49,7 +49,7 @@ def test_one_file_for_all_resources(tmp_path, options):
 @pytest.mark.parametrize("mode", ["local", "global", "overlap"])
 def test_one_file_with_and_without_pruning_and_after_a_resume(tmp_path, monkeypatch, mode):
     """A store loses a tile between its score and its alignment."""
-    monkeypatch.setattr(bounds, "LEAST_CELLS", 0)
+    monkeypatch.setattr(bounds, "MIN_CELLS", 0)
     monkeypatch.setattr(CpuBackend, "tile_shape", lambda *_: (6000, 6000))
     files, summary = set(), tmp_path / "x.json"
 

@@ -20,7 +20,7 @@ from longalign.model.mode import LOCAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.run import pipeline
-from longalign.run.grid_bytes import check_memory, most_boundary_cells, spare_bytes, tile_bytes
+from longalign.run.grid_bytes import boundary_cells_per_tile, check_memory, spare_bytes, tile_bytes
 from longalign.run.parts import sweepers
 from longalign.run.planner import plan
 from longalign.run.request import Request, Resources
@@ -90,11 +90,11 @@ def test_memory_is_planned_for_all_tiles_at_once():
     spare = [spare_bytes(REQUEST, Resources(devices, 1 << 40)) for devices in (whole, divided)]
     assert spare[1] == spare[0] // 3
     tile = tile_bytes(grid_of(4, 4), REQUEST, ReferenceBackend.line_bytes)
-    assert least_memory(grid_of(4, 4), divided) == least_memory(grid_of(4, 4), whole) + 2 * tile
-    assert least_memory(grid_of(1, 10), divided) == least_memory(grid_of(1, 10), whole)
+    assert min_memory(grid_of(4, 4), divided) == min_memory(grid_of(4, 4), whole) + 2 * tile
+    assert min_memory(grid_of(1, 10), divided) == min_memory(grid_of(1, 10), whole)
 
 
-def least_memory(grid, devices):
+def min_memory(grid, devices):
     """The fewest bytes with which a run over a grid is not refused."""
 
     def is_enough(memory):
@@ -118,13 +118,15 @@ def test_the_tiles_at_once_fit_in_device_memory_beside_phases_2_and_3():
         def max_boundary_cells(self):
             return self.room
 
-    def most_cells(room):
-        return most_boundary_cells(plan(Request(10_000, 10_000), Resources([OneTile(room)], 1 << 40)), LOCAL)
+    def max_cells(room):
+        return boundary_cells_per_tile(
+            plan(Request(10_000, 10_000), Resources([OneTile(room)], 1 << 40)), LOCAL
+        )
 
-    largest = most_cells(1 << 40)
+    largest = max_cells(1 << 40)
     assert largest > 10_000
-    assert most_cells(4 * largest) == largest
-    assert most_cells(largest) <= largest // 4
+    assert max_cells(4 * largest) == largest
+    assert max_cells(largest) <= largest // 4
 
 
 class Together(SmallTiles):

@@ -29,11 +29,11 @@ from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline, planner
 from longalign.run.cost_model import format_seconds, path_share
 from longalign.run.grid_bytes import (
+    boundary_cells_per_tile,
     check_disk,
     check_memory,
     kept_bytes,
     lattice_room,
-    most_boundary_cells,
     tile_bytes,
     tiles_in_memory,
 )
@@ -55,7 +55,7 @@ tiles = st.tuples(st.integers(10**5, 10**8), st.integers(10**5, 10**8))
 class LikeGpu(CpuBackend):
     """Its chunks, tiles and program are as large as those of a GPU."""
 
-    least_chunk, line_bytes, program_bytes = 49_152, 3, 512 << 20
+    min_chunk, line_bytes, program_bytes = 49_152, 3, 512 << 20
 
     def tile_shape(self, rows, cols, devices=1):
         return min(rows, 1 << 22), min(cols, 1 << 23)
@@ -169,12 +169,12 @@ def test_wide_steps_of_a_pruned_run_in_memory_are_planned_for(share):
     grid = plan(pruned, Resources([cpu], 1 << 40))
     assert kept_bytes(grid, pruned) >= 2 * (1 + 12 / 16) * pruned.kept_share * grid.stored_cells
     wide = tile_bytes(grid, pruned, cpu.line_bytes) - tile_bytes(grid, plain, cpu.line_bytes)
-    assert wide >= 2 * 12 / 16 * most_boundary_cells(grid, LOCAL)
+    assert wide >= 2 * 12 / 16 * boundary_cells_per_tile(grid, LOCAL)
 
 
 def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
     devices = Resources([SmallTiles((10**9, 10**9))], 1 << 42)
-    devices.backends[0].least_chunk = 49_152
+    devices.backends[0].min_chunk = 49_152
     for length, largest in ((20_000_000, 1_000_000), (400_000_000, 1_060_000)):
         grid = plan(Request(length, length, share=0.001), devices)
         assert 900_000 < max(stop - start for start, stop in pairwise(grid.tile_rows)) <= largest
@@ -193,7 +193,7 @@ def test_small_tiles_of_a_gpu_are_many_and_have_long_chunks_where_sequences_are_
     rows, cols, bound, tiles, chunk
 ):
     device = SmallTiles((10**9, 10**9))
-    device.least_chunk, device.line_bytes = 49_152, 3
+    device.min_chunk, device.line_bytes = 49_152, 3
     grid = plan(Request(rows, cols, share=0.0005, bound=bound), Resources([device], 1 << 42))
     assert grid.shape == tiles
     sides = [stop - start for start, stop in pairwise(grid.col_cuts)]
@@ -202,7 +202,7 @@ def test_small_tiles_of_a_gpu_are_many_and_have_long_chunks_where_sequences_are_
 
 def test_one_tile_of_a_pruned_run_is_as_low_as_checkpoints_need_it(tmp_path):
     device = SmallTiles((10**9, 10**9))
-    device.least_chunk, device.line_bytes, device.tile_overhead = 49_152, 3, 0.0
+    device.min_chunk, device.line_bytes, device.tile_overhead = 49_152, 3, 0.0
     request = Request(2_000_000, 2_000_000, store_path=tmp_path, share=0.005)
     assert plan(request, Resources([device], 1 << 42)).shape[0] > 1
 
@@ -214,7 +214,7 @@ def test_devices_that_share_a_small_matrix_have_checkpoints_as_well(tmp_path):
 
     devices = [Halves((1, 1)) for _ in range(2)]
     for device in devices:
-        device.least_chunk, device.line_bytes, device.tile_overhead = 49_152, 3, 0.0
+        device.min_chunk, device.line_bytes, device.tile_overhead = 49_152, 3, 0.0
     request = Request(2_000_000, 2_000_000, store_path=tmp_path, share=0.005)
     rows, cols = plan(request, Resources(devices, 1 << 42)).shape
     assert rows > cols == 2
@@ -329,8 +329,8 @@ def test_a_lattice_is_coarser_if_memory_cannot_hold_those_after_the_first(monkey
 
 def test_tiles_are_small_where_several_alignments_are_looked_for():
     devices = Resources([SmallTiles((10**9, 10**9))], 1 << 42)
-    for least_chunk, tiles in ((4096, 16), (49_152, 4)):
-        devices.backends[0].least_chunk = least_chunk
+    for min_chunk, tiles in ((4096, 16), (49_152, 4)):
+        devices.backends[0].min_chunk = min_chunk
         assert plan(Request(10**6, 10**6, top=10), devices).shape == (tiles, tiles)
 
 

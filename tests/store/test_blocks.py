@@ -90,7 +90,7 @@ def test_all_readers_and_every_part_give_what_was_written(folder, shape, dtype, 
     key = data.draw(keys(shape))
     key = key if len(key) > 1 else key[0]
     with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
-        patch.setattr(hdf5_filters, "_MOST_WITHOUT_THREADS", few)
+        patch.setattr(hdf5_filters, "_MAX_BLOCKS_WITHOUT_THREADS", few)
         parts = found(path).part(file.fileno(), key), array[key]
     for part in parts:
         assert np.array_equal(part, values[key])

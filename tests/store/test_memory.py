@@ -22,7 +22,7 @@ def record(size: int) -> TileRecord:
 
 
 def test_boundaries_that_take_more_bytes_than_allowed_are_refused():
-    store = MemoryStore(most_bytes=50)
+    store = MemoryStore(max_bytes=50)
     store.put_tile(GRID.tile(0, 0), record(10))
     store.put_tile(GRID.tile(0, 1), record(15))
     with pytest.raises(MemoryTooSmall, match=r"take more than 50 bytes of memory: give more \(--mem\), or"):
@@ -30,7 +30,7 @@ def test_boundaries_that_take_more_bytes_than_allowed_are_refused():
 
 
 def test_boundaries_that_were_dropped_do_not_count():
-    store = MemoryStore(edges_only=True, most_bytes=60)
+    store = MemoryStore(edges_only=True, max_bytes=60)
     for place in ((0, 0), (0, 1), (1, 0), (1, 1)):
         store.put_tile(GRID.tile(*place), record(10))
     assert store.get_tile(GRID.tile(0, 0)).rows.nbytes == 0
@@ -39,7 +39,7 @@ def test_boundaries_that_were_dropped_do_not_count():
 
 
 def test_a_tile_that_is_swept_again_counts_once():
-    store = MemoryStore(most_bytes=50)
+    store = MemoryStore(max_bytes=50)
     store.put_tile(GRID.tile(0, 0), record(25))
     store.drop_tile(0, 0)
     store.drop_tile(0, 0)

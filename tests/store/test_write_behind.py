@@ -274,7 +274,7 @@ def stopped_after(tile, behind):
 def test_held_tiles_take_no_more_memory_than_was_planned():
     one = sum(lines.nbytes for lines in (record(TILES[0]).rows, record(TILES[0]).cols))
     store = willing()
-    with WriteBehind(store, 1, most_held=2 * one) as behind:
+    with WriteBehind(store, 1, max_held=2 * one) as behind:
         with behind.held():
             for tile in (TILES[0], TILES[1], TILES[1]):  # a tile that is swept again counts once
                 behind.put_tile(tile, record(tile))

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 import pytest
 
 from longalign.system.threads import (
-    MOST_THREADS,
+    MAX_THREADS,
     WorkerThreads,
     calls_in_background,
     in_own_thread,
@@ -56,9 +56,9 @@ def test_calls_that_no_caller_waits_for_are_not_made():
         time.sleep(0.1)
         made.append(number)
 
-    with pytest.raises(ZeroDivisionError), calls_in_background(slowly, range(16 * MOST_THREADS)):
+    with pytest.raises(ZeroDivisionError), calls_in_background(slowly, range(16 * MAX_THREADS)):
         raise ZeroDivisionError
-    assert len(made) < 16 * MOST_THREADS
+    assert len(made) < 16 * MAX_THREADS
 
 
 @pytest.mark.parametrize("most", [1, 2, 1000])
@@ -72,7 +72,7 @@ def test_no_more_threads_are_at_work_than_there_may_be(most):
 
     with calls_in_background(slowly, range(50), most=most) as results:
         assert results() == [-number for number in range(50)]
-    assert 1 <= len(names) <= min(most, MOST_THREADS)
+    assert 1 <= len(names) <= min(most, MAX_THREADS)
 
 
 def test_nothing_to_do_is_done():
@@ -112,7 +112,7 @@ def test_streamed_results_wait_for_the_caller_in_bounded_number():
     with streamed(made.append, range(1000)) as results:
         next(results)
         time.sleep(0.05)
-        assert len(made) <= 4 * MOST_THREADS + 1
+        assert len(made) <= 4 * MAX_THREADS + 1
         assert len([None, *results]) == 1000
     assert sorted(made) == list(range(1000))
 
@@ -127,7 +127,7 @@ def test_streamed_calls_that_no_caller_waits_for_are_not_made():
     with streamed(slowly, range(1000)) as results:
         next(results)
     done = len(made)
-    assert done <= 4 * MOST_THREADS + 1
+    assert done <= 4 * MAX_THREADS + 1
     time.sleep(0.05)
     assert len(made) == done
 

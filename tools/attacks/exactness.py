@@ -122,9 +122,9 @@ class Exactness(Attack):
             "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads,
             "strand": question.choice,
         }  # fmt: skip
-        least = rng.choice([0, bounds.LEAST_CELLS])  # pairs with fewer cells are not pruned
+        least = rng.choice([0, bounds.MIN_CELLS])  # pairs with fewer cells are not pruned
         if rng.random() < 0.3:
-            with patch.object(bounds, "LEAST_CELLS", least):
+            with patch.object(bounds, "MIN_CELLS", least):
                 best = longalign.score(question.query, pair.target, **options)
             question.check_end(best.score, best.i, best.j, f"score, {threads} threads, {least=}")
             return 1
@@ -134,7 +134,7 @@ class Exactness(Attack):
         alignments = []
         for count in {threads, rng.randint(1, 3)}:
             prune = rng.choice(["auto", "off"])
-            with suppress(*refusals), patch.object(bounds, "LEAST_CELLS", least):
+            with suppress(*refusals), patch.object(bounds, "MIN_CELLS", least):
                 options |= {"threads": count, "store_budget": budget, "memory": memory, "prune": prune}
                 alignments.append(longalign.align(question.query, pair.target, **options))
                 question.check(alignments[-1], f"align, {count} threads, {prune=}, {least=}")
@@ -160,7 +160,7 @@ class Exactness(Attack):
             for _ in range(rng.choice([1, 1, 1, 2]))
         ]
         for small in backends:
-            small.least_pruned = 1
+            small.min_pruned_cells = 1
         below = rng.choice([None, 0, 0, 1, rng.randint(0, 100)])
         how = f"{geometry}, {spec.start_states}, {len(backends)} devices, {'a store' if store else 'memory'}"
         how += f", a bound {below} below the score"
@@ -200,7 +200,7 @@ def _pruned(question: Question, below: int | None) -> Iterator[None]:
         stack.enter_context(
             patch.object(pipeline, "find_bound", lambda spec, *_: known if spec.prunes else None)
         )
-        stack.enter_context(patch.object(entry, "_MOST_CELLS", 4))
+        stack.enter_context(patch.object(entry, "_MAX_CELLS", 4))
         yield
 
 

@@ -36,8 +36,8 @@ _PIECE = 1 << 20
 _WORDS_AN_ENTRY = 4
 
 #: Words with the same first bits are sorted together, in *buckets* of about this many words or, in a long
-#: sequence, in 2 to the power of `_MOST_BUCKET_BITS` of them.
-_WORDS_A_BUCKET, _MOST_BUCKET_BITS = 1 << 16, 8
+#: sequence, in 2 to the power of `_MAX_BUCKET_BITS` of them.
+_WORDS_A_BUCKET, _MAX_BUCKET_BITS = 1 << 16, 8
 
 _word = numba.uint64
 
@@ -69,7 +69,7 @@ class WordIndex:
         Up to `threads` threads are used.
         """
         first_bits = max(1, (len(codes) // _WORDS_AN_ENTRY).bit_length())
-        bucket_bits = min(first_bits, max(1, (len(codes) // _WORDS_A_BUCKET).bit_length()), _MOST_BUCKET_BITS)
+        bucket_bits = min(first_bits, max(1, (len(codes) // _WORDS_A_BUCKET).bit_length()), _MAX_BUCKET_BITS)
         words, bounds = _in_buckets(codes, symbols, bits, bucket_bits, threads)
         starts, shift = np.empty((1 << first_bits) + 1, np.int32), _WORD_BITS - first_bits
         fill_starts = _kernels().fill_starts

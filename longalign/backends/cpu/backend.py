@@ -78,7 +78,7 @@ _TILE_CELLS = 1 << 37
 
 #: Longer sequences are cut into about this many tiles, which are larger. The edges of all tiles then take
 #: memory in proportion to the lengths, and a tile is less than 1 % of the run.
-_MOST_TILES = 256
+_MAX_TILES = 256
 
 #: Tile shapes are chosen for this scoring, whatever the scoring of the run.
 _DEFAULT_SCORING = Scoring()
@@ -113,9 +113,9 @@ class CpuBackend:
     """
 
     name = "cpu"
-    least_chunk, saturating_side = 1024, 4096
-    most_share_pruned = most_share_stored = 1.0  # a block that is left out costs next to nothing
-    least_pruned = 1 << 24
+    min_chunk, saturating_side = 1024, 4096
+    max_share_pruned = max_share_stored = 1.0  # a block that is left out costs next to nothing
+    min_pruned_cells = 1 << 24
     excludes_pairs = False
     cells_per_path_cell = 40
     host_bytes_per_call = 256 << 20
@@ -186,7 +186,7 @@ class CpuBackend:
             *(kernel for part in parts for kernel in part.kernels()),
         ]
 
-    def most_compilers(self) -> int:
+    def max_compilers(self) -> int:
         """See `longalign.backends.base.Backend`."""
         return processors()
 
@@ -215,7 +215,7 @@ class CpuBackend:
         return self._geometry.columns * self._geometry.group
 
     def _largest_tile(self, rows: int, cols: int) -> tuple[int, int]:
-        cells = max(_TILE_CELLS * self.threads, rows * cols // _MOST_TILES)
+        cells = max(_TILE_CELLS * self.threads, rows * cols // _MAX_TILES)
         if rows * cols <= cells:
             return rows, cols
         side = isqrt(cells)
@@ -275,7 +275,7 @@ class CpuBackend:
         """Sweep all strips of a work list. The calling thread is one of the workers."""
         *kind, widths = family
         addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, *kind)) for b in widths}
-        kernels = Kernels(self._geometry.columns, self._geometry.least_rows, **addresses)
+        kernels = Kernels(self._geometry.columns, self._geometry.min_rows, **addresses)
         config_32 = self._geometry.kernel(32, *kind)
         count = min(self.threads, len(work.strips))
         while len(self._workers) < count:

@@ -15,7 +15,7 @@ class SweepGeometry:
     the kernel.
 
     A strip is swept in blocks of at most `block_rows` rows, each with its own base and number width. Blocks
-    with fewer rows, to fit a number width or to occupy several threads, have at least `least_rows` where
+    with fewer rows, to fit a number width or to occupy several threads, have at least `min_rows` where
     possible.
 
     Raises ValueError if `lanes` is not a multiple of `group`.
@@ -25,7 +25,7 @@ class SweepGeometry:
     lanes: int = 256
     group: int = 64
     block_rows: int = 3072
-    least_rows: int = 256
+    min_rows: int = 256
 
     def __post_init__(self) -> None:
         if self.lanes % self.group:

@@ -25,7 +25,7 @@ from longalign.model.mode import FreeEnds
 from longalign.model.pruning import SPACING, SideGains
 
 #: Hills that are kept at a time. If there are more, the floor is raised to the lowest one.
-_MOST_HILLS = 32
+_MAX_HILLS = 32
 
 #: The columns of a table of hills.
 _HEIGHT, _LOW, _HIGH = range(3)
@@ -89,7 +89,7 @@ def sum_gains(
     in the other one: from place 0 here and place x there, a path gains no more than the higher one of the
     floor and this number less `moves.slope` * x.
     """
-    hills, stretches = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
+    hills, stretches = np.zeros((_MAX_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
     floor, line = (np.empty(len(codes) // SPACING + 1, np.int32) for _ in range(2))
     falling = _kernel()(
         codes, symbols, letter_gains, most, *moves, *end, stretches, hills, charges, floor, line

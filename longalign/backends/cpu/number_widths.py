@@ -51,9 +51,9 @@ def edge_extremes(edges: Any, rows: int, cols: int) -> tuple[int, int]:
 def value_bounds(low: int, high: int, rows: int, cols: int, job: Any) -> tuple[int, int]:
     """Lower and upper bound of every number computed in a block, given the extremes of its edges."""
     steps = min(rows, cols)
-    least_h = low - job.gap_open - steps * job.gap_extend
+    min_h = low - job.gap_open - steps * job.gap_extend
     if job.local:
-        least_h = min(low, max(least_h, 0))
+        min_h = min(low, max(min_h, 0))
         high = max(high, 0)
     below_h = max(job.gap_open + 2 * job.gap_extend, -job.lowest)
-    return least_h - below_h - 1, high + steps * job.highest
+    return min_h - below_h - 1, high + steps * job.highest

@@ -18,14 +18,14 @@ def sweep_seconds(
 ) -> float:
     """The approximate time of `threads` threads for a rectangle, in seconds."""
     if scoring.table is None:
-        rate = _CELLS_PER_SECOND[_most_bits(scoring, local, geometry)]
+        rate = _CELLS_PER_SECOND[_max_bits(scoring, local, geometry)]
     else:
         rate = _CELLS_PER_SECOND_WITH_MATRIX
     narrowest = geometry.columns * geometry.group
     return rows * cols / (rate * min(threads, max(1, cols // narrowest)))
 
 
-def _most_bits(scoring: Scoring, local: bool, geometry: SweepGeometry) -> int:
+def _max_bits(scoring: Scoring, local: bool, geometry: SweepGeometry) -> int:
     """The number width in which most blocks are swept; see `number_widths`."""
     if (scoring.highest + scoring.gap_extend) * geometry.strip > LARGEST_16:
         return 32

@@ -199,7 +199,7 @@ def _sweep_block(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any)
             block = _block(position, job, strip, low - SMALLEST_16, LARGEST_16)
             return bool(call_address(kernels.block_16, (lanes[1], edges, inputs, block, job, position)))
         # Fewer rows may fit 16 bits, unless the edges alone exceed them: NEG_INF next to finite values does.
-        if kernels.block_16 and highest - lowest <= LARGEST_16 and rows >= 2 * kernels.least_rows:
+        if kernels.block_16 and highest - lowest <= LARGEST_16 and rows >= 2 * kernels.min_rows:
             position.block_end = position.row + rows // 2
         elif kernels.block_32:
             block = _block(position, job, strip, 0, LARGEST_32)
@@ -237,14 +237,14 @@ class Kernels(NamedTuple):
     """The addresses of the compiled kernels by their bits, 0 if absent, and parameters of their geometry."""
 
     columns: int
-    least_rows: int
+    min_rows: int
     block_8: int = 0
     block_16: int = 0
     block_32: int = 0
 
 
 #: The geometry of arrays that only tell the compiler their types.
-_SMALLEST = SweepGeometry(columns=1, lanes=1, group=1, block_rows=1, least_rows=1)
+_SMALLEST = SweepGeometry(columns=1, lanes=1, group=1, block_rows=1, min_rows=1)
 
 
 @compiled_once

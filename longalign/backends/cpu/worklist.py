@@ -144,7 +144,7 @@ def _job_records(
             block_rows = min(block_rows, PRUNED_ROWS)
         if share > 1 and len(cuts[k]) > 1:
             # A strip starts a block after its left neighbour, so tall blocks would leave threads idle.
-            block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
+            block_rows = min(block_rows, max(geometry.min_rows, rows // (4 * share)))
         size = rows, len(job.target), int(job.local)
         costs = scoring.highest, scoring.lowest, scoring.gap_open, scoring.gap_extend
         pairs = scoring.letters, matrices[k]

@@ -71,11 +71,11 @@ class CudaBackend:
     #: One warp sweeps a whole strip, and the next strip starts only a little later. The length of a side
     #: therefore decides how long a chunk takes. With smaller chunks in a store, boundaries would arrive
     #: faster than threads can pack and deflate them.
-    least_chunk, saturating_side = 49_152, 1 << 20
+    min_chunk, saturating_side = 49_152, 1 << 20
     #: To leave out half of the cells of two genomes of E. coli saves a quarter of the time of their sweep.
     #: With a store nothing is saved: to deflate their boundaries takes as long as to sweep all cells.
-    most_share_pruned, most_share_stored = 0.6, 0.3
-    least_pruned = 1 << 34  # swept in 4 ms where there are several
+    max_share_pruned, max_share_stored = 0.6, 0.3
+    min_pruned_cells = 1 << 34  # swept in 4 ms where there are several
     excludes_pairs = True
     cells_per_path_cell = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
@@ -152,7 +152,7 @@ class CudaBackend:
             specs = path_specs(self._path_config(scoring, local))
         return [Kernel(spec.name, partial(self._load, spec)) for spec in specs]
 
-    def most_compilers(self) -> int:
+    def max_compilers(self) -> int:
         """See `longalign.backends.base.Backend`. Each process has a CUDA context of its own."""
         with self._current():
             return min(processors(), self._get_workspace().free_bytes() // _CONTEXT_BYTES)

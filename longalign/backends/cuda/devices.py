@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from threading import Thread
 
 #: Independent thread scheduling and `ld.acquire` need Volta.
-LEAST_COMPUTE_CAPABILITY = (7, 0)
+MIN_COMPUTE_CAPABILITY = (7, 0)
 
 _NO_DRIVER = "no usable NVIDIA driver or GPU found"
 _INSTALL = "install longalign[cuda12] or longalign[cuda13]"
@@ -41,7 +41,7 @@ def preload_driver(index: int) -> None:
 
 def available() -> list[Device]:
     """The GPUs that can be used; none without a CUDA package or a driver (see `why_unavailable`)."""
-    return [device for device in _found()[0] if device.compute_capability >= LEAST_COMPUTE_CAPABILITY]
+    return [device for device in _found()[0] if device.compute_capability >= MIN_COMPUTE_CAPABILITY]
 
 
 def why_unavailable() -> str | None:
@@ -62,7 +62,7 @@ def why_unusable(index: int) -> str:
 
 def _too_old(device: Device) -> str:
     capability, least = (
-        ".".join(map(str, pair)) for pair in (device.compute_capability, LEAST_COMPUTE_CAPABILITY)
+        ".".join(map(str, pair)) for pair in (device.compute_capability, MIN_COMPUTE_CAPABILITY)
     )
     return f"{device.name} has compute capability {capability}; at least {least} is needed"
 

@@ -40,7 +40,7 @@ from longalign.testing.reference import ReferenceBackend, matrices
 from longalign.testing.sweep_jobs import assert_same_result, jobs, whole_matrix
 
 #: Three columns a lane, so that the halves in which they are unrolled differ, and strips of up to 24 columns.
-TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)
+TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, min_rows=4)
 TINY_LENGTHS = (3, 12, 16, 24)
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"
@@ -263,7 +263,7 @@ def test_scores_that_outgrow_eight_and_sixteen_bits(widths):
     query = rng.integers(0, 4, 700, np.uint8)
     scorings = [Scoring(), Scoring(100, -100, 100, 100), Scoring(1 << 20, -(1 << 20), 5, 1 << 19)]
     work = [whole_matrix(query, query, scoring, True) for scoring in scorings]
-    results = CpuBackend(1, SweepGeometry(block_rows=150, least_rows=32), widths).sweep(work)
+    results = CpuBackend(1, SweepGeometry(block_rows=150, min_rows=32), widths).sweep(work)
     for scoring, result in zip(scorings, results, strict=True):
         assert result.best == BestCell(700 * scoring.match, 700, 700)
     short = [whole_matrix(query[:150], query[:150], scoring, True) for scoring in scorings]
@@ -283,7 +283,7 @@ def test_a_scoring_too_large_for_sixteen_bits_but_on_short_blocks():
     rng = np.random.default_rng(2)
     query = rng.integers(0, 4, 300, np.uint8)
     job = whole_matrix(query, mutated(query, 24, 0.05, rng), scoring, False)
-    check(CpuBackend(1, SweepGeometry(3, 8, 4, block_rows=300, least_rows=4)), [job])
+    check(CpuBackend(1, SweepGeometry(3, 8, 4, block_rows=300, min_rows=4)), [job])
 
 
 # --- many jobs, many threads -------------------------------------------------------------------------

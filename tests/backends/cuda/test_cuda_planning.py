@@ -485,7 +485,7 @@ class Gpu(SmallTiles):
 
     def __init__(self):
         super().__init__()
-        self.least_chunk, self.cells_per_path_cell, self.line_bytes = 49_152, 52, 3
+        self.min_chunk, self.cells_per_path_cell, self.line_bytes = 49_152, 52, 3
         self.tile_overhead = kernel_shape.TILE_OVERHEAD
 
     def tile_shape(self, rows, cols, devices=1):

@@ -264,7 +264,7 @@ def test_a_tile_is_inside_the_matrix_and_not_too_long(shape, free):
     rows, cols = kernel_shape.tile_shape(*shape, free, 1, cost_model.Hardware(132, (9, 0)))
     assert 1 <= rows <= shape[0]
     assert 1 <= cols <= shape[1]
-    most = max(kernel_shape.TILE_CELLS, shape[0] * shape[1] // kernel_shape.MOST_TILES)
+    most = max(kernel_shape.TILE_CELLS, shape[0] * shape[1] // kernel_shape.MAX_TILES)
     assert rows * cols <= most or rows == 1
 
 

@@ -97,7 +97,7 @@ def profile_bytes(config: KernelConfig, letters: int) -> int:
     return config.warps * letters * ProfileLayout.of(config).row_bytes + ALIGNMENT
 
 
-def most_warps(config: KernelConfig) -> int:
+def max_warps(config: KernelConfig) -> int:
     """The most warps of a thread block for which shared memory suffices, whatever the matrix."""
     per_warp = LARGEST_ALPHABET * ProfileLayout.of(config).row_bytes + config.mailbox_bytes
     return (_BLOCK_BYTES - _RESERVED) // per_warp

@@ -79,7 +79,7 @@ REST_EVERY, MAX_LEAD = 16, 16
 #: does not wait. It is a multiple of `REST_EVERY`, so most row blocks end with a single test of their number.
 REPORT_EVERY = 4 * REST_EVERY
 
-_REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
+_REST_NANOSECONDS, _MAX_RESTS = np.uint32(1_000), 256
 
 #: The pause of a waiting warp between two polls.
 POLL_NANOSECONDS = np.uint32(20)
@@ -166,7 +166,7 @@ def let_neighbour_catch_up(column, row, tag, next_ticket, tickets, lane):
     if lane == 0:
         rests = np.int32(0)
         while (
-            rests < _MOST_RESTS and high_of(load_pair(column, 2 * row)[0]) == tag
+            rests < _MAX_RESTS and high_of(load_pair(column, 2 * row)[0]) == tag
             and next_ticket < load_relaxed(tickets, 0)
         ):  # fmt: skip
             cuda.nanosleep(_REST_NANOSECONDS)

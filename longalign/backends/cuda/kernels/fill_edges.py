@@ -19,7 +19,7 @@ from longalign.model.scoring import NEG_INF
 SIGNATURE = (int64[:, ::1], int64[::1], int64[::1])
 
 #: About how many values a thread fills in, and the most thread blocks of a launch along y.
-_VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
+_VALUES_A_THREAD, _MAX_BLOCKS = 16, 1 << 15
 
 _linear_h: Any = cuda.jit(device=True)(linear_h)
 
@@ -55,6 +55,6 @@ def build_kernel() -> Any:
 
 def grid_for(edges: Any, threads: int) -> tuple[int, int]:
     """The numbers of thread blocks, of `threads` threads, along x and y for a table of linear edges."""
-    down = min(len(edges), _MOST_BLOCKS)
+    down = min(len(edges), _MAX_BLOCKS)
     longest = int(edges[:, work_tables.LENGTH].max()) + 1
     return -(-longest // (threads * _VALUES_A_THREAD)), down

@@ -42,8 +42,8 @@ _ALIGNMENT, ROUNDING = 256, 1 << 13
 _SMALL = 1 << 20
 
 #: int32 in each half of the pinned memory through which boundaries are downloaded. Back ends that share a
-#: device share this number, as it takes long to allocate; each has at least `_LEAST_STAGED`.
-_STAGED, _LEAST_STAGED = 1 << 23, 1 << 19
+#: device share this number, as it takes long to allocate; each has at least `_MIN_STAGED`.
+_STAGED, _MIN_STAGED = 1 << 23, 1 << 19
 
 #: Bytes left free for the driver, the kernels' code, the warps' own memory (up to 40 MB: see `replay` and
 #: `requested_rows`), and the rounding of allocations.
@@ -129,7 +129,7 @@ class Workspace:
         #: The size of the block of device memory.
         self.block_bytes = 0
         self._staging: Any = None
-        self._staged = max(_LEAST_STAGED, _STAGED // share)
+        self._staged = max(_MIN_STAGED, _STAGED // share)
         self.uploads, self.downloads, self._inputs = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
         self._warp_memory: Any = None
 

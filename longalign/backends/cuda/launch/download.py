@@ -25,7 +25,7 @@ from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch.device_memory import Workspace
 from longalign.backends.cuda.launch.worklist import WorkList
 from longalign.model.boundary import IntArray
-from longalign.system.threads import MOST_THREADS, WorkerThreads
+from longalign.system.threads import MAX_THREADS, WorkerThreads
 
 #: The most values of one boundary array in a copy. Those of two arrays fit half of the pinned memory.
 _LARGEST_SLICE = 1 << 18
@@ -34,7 +34,7 @@ _LARGEST_SLICE = 1 << 18
 _WORTH_STREAMING = 1 << 22
 
 #: Threads that feed the sinks of a download. With more, contention for the GIL costs more than they gain.
-_FEEDERS = min(4, MOST_THREADS)
+_FEEDERS = min(4, MAX_THREADS)
 
 #: Without sinks, fewer values than this are copied directly, not through pinned memory.
 _WORTH_STAGING = 1 << 22
@@ -140,7 +140,7 @@ class Download:
         self._half = 0
         self._rectangles: list[_Rectangle] = []
         self._feeding: list[Future[None]] = []
-        self._threads = WorkerThreads(_FEEDERS if self.feeds else MOST_THREADS, "lines")
+        self._threads = WorkerThreads(_FEEDERS if self.feeds else MAX_THREADS, "lines")
         if self.feeds:
             in_order = work.strips[np.argsort(work.strips[:, work_tables.FLAG], kind="stable")]
             cuts = np.searchsorted(in_order[:, work_tables.JOB], np.arange(1, len(jobs)))
@@ -205,7 +205,7 @@ class Download:
             numba_api.download(staged, self._out, start, self._space.side_stream)
             self._space.side_stream.synchronize()
             self._wait()
-            share = -(-len(part) // MOST_THREADS)
+            share = -(-len(part) // MAX_THREADS)
             self._feeding = [
                 self._threads.submit(np.copyto, part[at : at + share], staged[at : at + share])
                 for at in range(0, len(part), share)

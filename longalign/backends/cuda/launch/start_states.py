@@ -73,13 +73,13 @@ def _device_bytes(job: Rectangle) -> int:
 
 
 def _launch(
-    jobs: Sequence[Rectangle], compiled: Any, most_warps: int, workspace: Workspace
+    jobs: Sequence[Rectangle], compiled: Any, max_warps: int, workspace: Workspace
 ) -> list[EdgeStarts]:
     matrices = lay_out(job.scoring for job in jobs)[0]
     needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + ROUNDING
     what = f"start states of {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace)
-    blocks = min(buffers.strips, most_warps)
+    blocks = min(buffers.strips, max_warps)
     configured(compiled, blocks, LANES, workspace.stream)(*buffers.arguments)
     return buffers.results()
 

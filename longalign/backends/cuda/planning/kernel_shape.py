@@ -15,7 +15,7 @@ from longalign.backends.cuda.device.letter_scores import (
     fits_bytes,
     letter_scoring_for,
 )
-from longalign.backends.cuda.device.strip_profile import most_warps
+from longalign.backends.cuda.device.strip_profile import max_warps
 from longalign.backends.cuda.planning import packed_range, raised_range
 from longalign.backends.cuda.planning.cost_model import Hardware, Strips, expected_seconds
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_strips
@@ -83,7 +83,7 @@ TILE_CELLS = 1 << 47
 
 #: Longer sequences are cut into about this many tiles, which are larger. The edges of all tiles then take
 #: memory in proportion to the lengths, and a tile is less than 1 % of the run.
-MOST_TILES = 128
+MAX_TILES = 128
 
 #: From this many cells on, about 20 seconds of work, two tiles are swept at a time. If boundaries are stored,
 #: a stop then loses less. The sweep of 1.2e14 cells took as long as one tile, that of 4.7e14 cells 4 % less,
@@ -212,7 +212,7 @@ def _config(kind: Kind, shape: Shape, warps: int = 4) -> KernelConfig:
         kind.numbers, shape.max_registers, shape.prefetch_edge, kind.prunes, kind.excludes,
     )  # fmt: skip
     if kind.letter_scoring == "profile":
-        config = replace(config, warps=min(warps, most_warps(config)))
+        config = replace(config, warps=min(warps, max_warps(config)))
     return config
 
 
@@ -336,7 +336,7 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
     """
     letters = max(2, free_bytes // (2 * _BYTES_A_LETTER))
     width = _even_part(cols, letters // 2)
-    cells = max(TILE_CELLS, rows * cols // MOST_TILES)
+    cells = max(TILE_CELLS, rows * cols // MAX_TILES)
     height = min(rows, max(1, min(letters - width, cells // width)))
     return shared_tile_shape(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
 
