@@ -161,8 +161,8 @@ _CPU = (
     Fault(
         "start states of large rectangles with excluded pairs, all cells at once",
         "longalign/phases/entry.py",
-        "max_excluding = most if backend.excludes_pairs else _MAX_CELLS_EXCLUDING",
-        "max_excluding = most",
+        "max_excluding = max_cells if backend.excludes_pairs else _MAX_CELLS_EXCLUDING",
+        "max_excluding = max_cells",
         (
             "tests/run/test_next_best.py::"
             "test_start_states_beside_excluded_pairs_are_asked_for_in_small_rectangles",

@@ -380,8 +380,8 @@ class Backend(Protocol):
         """The largest number of boundary cells of one sweep that fit in device memory."""
         ...
 
-    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
-        """Back ends that use the device at the same time, at most `most`: only this one, or several others.
+    def parts(self, max_parts: int, cells: int, *, streams: bool) -> Sequence[Backend]:
+        """At most `max_parts` back ends that use the device at the same time: only this one, or several.
 
         Each sweeps rectangles with up to `cells` boundary cells. Several take less time where a tile does not
         keep the whole device busy, as in a band, or while it begins and ends. With `streams`, the parts may
@@ -462,15 +462,15 @@ class Backend(Protocol):
         ...
 
 
-def in_calls(parts: Sequence[T], needed: Sequence[int], host_bytes: int, most: int) -> list[list[T]]:
-    """Groups of consecutive parts, each within `host_bytes` and at most `most` parts.
+def in_calls(parts: Sequence[T], needed: Sequence[int], host_bytes: int, max_parts: int) -> list[list[T]]:
+    """Groups of consecutive parts, each within `host_bytes` and at most `max_parts` parts.
 
     `needed` are the bytes of each part. One that needs more than `host_bytes` forms a group of its own.
     """
     calls: list[list[T]] = []
     room = 0
     for part, size in zip(parts, needed, strict=True):
-        if not calls or size > room or len(calls[-1]) == most:
+        if not calls or size > room or len(calls[-1]) == max_parts:
             calls.append([])
             room = host_bytes
         calls[-1].append(part)

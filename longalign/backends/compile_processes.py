@@ -55,16 +55,16 @@ def kernels_to_compile(backend: Backend) -> tuple[list[str], int]:
 
 @contextmanager
 def compiled_in_processes(
-    backend: Backend, names: Sequence[str], most: int, niceness: int = 0
+    backend: Backend, names: Sequence[str], max_processes: int, niceness: int = 0
 ) -> Iterator[list[Future[Outcome]]]:
-    """Compile these kernels in at most `most` processes, or fewer if memory is short.
+    """Compile these kernels in at most `max_processes` processes, or fewer if memory is short.
 
     Yields a future for each kernel, or an empty list if no process can be started. A process that ends by
     itself, for example for lack of memory, is replaced. Leaving the context ends all processes, including
     those that are still compiling.
     """
     room = max(1, free_memory() // _PROCESS_BYTES)
-    count = max(1, min(len(names), most, room, backend.max_compilers()))
+    count = max(1, min(len(names), max_processes, room, backend.max_compilers()))
     processes: list[subprocess.Popen[str]] = []
     idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
     threads = WorkerThreads(count, "compile")

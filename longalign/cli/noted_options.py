@@ -46,8 +46,8 @@ def _one_of(*choices: str) -> _Check:
     return lambda fields, name: fields.choice(name, choices)
 
 
-def _whole(least: int, most: int) -> _Check:
-    return lambda fields, name: fields.whole(name, least, most)
+def _whole(minimum: int, maximum: int) -> _Check:
+    return lambda fields, name: fields.whole(name, minimum, maximum)
 
 
 def _ends(fields: Fields, name: str) -> list[str]:

@@ -317,10 +317,10 @@ def _read_line(file: TextIO) -> str:
             f"want at least {_COLUMNS}"
         )
     letters = sum(min(_column(fields, column), TOO_MANY_LETTERS) for column in (1, 6))
-    most = _HEAD + _CHARACTERS_A_LETTER * letters
-    line = head + file.readline(most - _HEAD + 1)
-    if len(line) > most and not line.endswith("\n"):
-        raise InputError(f"more than {most} characters, for records of {letters} letters together")
+    max_characters = _HEAD + _CHARACTERS_A_LETTER * letters
+    line = head + file.readline(max_characters - _HEAD + 1)
+    if len(line) > max_characters and not line.endswith("\n"):
+        raise InputError(f"more than {max_characters} characters, for records of {letters} letters together")
     return line
 
 

@@ -56,7 +56,7 @@ _FINE_CELLS_PER_PATH_CELL, _MIN_FINE_CHUNK = 80, 1 << 16
 _MAX_CHECKPOINT_COST = 1.01
 
 #: A tile takes at least this many seconds, and at least this share of phase 1.
-_MIN_CHECKPOINT, _MIN_CHECKPOINT_SHARE = 5.0, 0.005
+_MIN_CHECKPOINT_SECONDS, _MIN_CHECKPOINT_SHARE = 5.0, 0.005
 
 #: How many heights of tiles are tried. Every fourth one is half as high.
 _CHECKPOINT_STEPS = 33
@@ -289,7 +289,7 @@ def checkpoint_rows(
 
     A stopped run loses the tiles that are being swept, so with lower tiles it loses less. They make phase 1
     longer, by at most the factor `_MAX_CHECKPOINT_COST`. No tile is made so low that it takes less than
-    `_MIN_CHECKPOINT`, or less than `_MIN_CHECKPOINT_SHARE` of phase 1. Narrower tiles would cost more
+    `_MIN_CHECKPOINT_SECONDS`, or less than `_MIN_CHECKPOINT_SHARE` of phase 1. Narrower tiles would cost more
     than lower ones. `seconds` and `devices` are as for `shared_tile_shape`.
     """
     counts = part_count(rows, shape[0]), part_count(cols, shape[1])
@@ -299,7 +299,7 @@ def checkpoint_rows(
         return tile_rounds(count, counts[1], devices) * seconds(ceil(rows / count), width)
 
     whole = duration(counts[0])
-    least = max(_MIN_CHECKPOINT, _MIN_CHECKPOINT_SHARE * whole)
+    least = max(_MIN_CHECKPOINT_SECONDS, _MIN_CHECKPOINT_SHARE * whole)
     candidates = {ceil(counts[0] * 2 ** (step / 4)) for step in range(_CHECKPOINT_STEPS)}
     worth = (
         count

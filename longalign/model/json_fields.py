@@ -71,9 +71,9 @@ class Fields:
             raise InputError(f"{self.name(field)}: must be true or false, not {shown(value)}")
         return value
 
-    def whole(self, field: str, least: int, most: int) -> int:
-        """A whole number from `least` to `most`, both included."""
-        return whole(self.any(field), self.name(field), least, most)
+    def whole(self, field: str, minimum: int, maximum: int) -> int:
+        """A whole number from `minimum` to `maximum`, both included."""
+        return whole(self.any(field), self.name(field), minimum, maximum)
 
     def fraction(self, field: str) -> float:
         """A number from 0 to 1, both included."""
@@ -82,10 +82,10 @@ class Fields:
             raise InputError(f"{self.name(field)}: must be a number from 0 to 1, not {shown(value)}")
         return float(value)
 
-    def wholes(self, field: str, most: int) -> tuple[int, ...]:
-        """A list of whole numbers from 0 to `most`, both included."""
+    def wholes(self, field: str, maximum: int) -> tuple[int, ...]:
+        """A list of whole numbers from 0 to `maximum`, both included."""
         name = self.name(field)
-        return tuple(whole(value, name, 0, most) for value in self.items(field))
+        return tuple(whole(value, name, 0, maximum) for value in self.items(field))
 
     def number(self, field: str) -> Number:
         """A text that spells a number, such as "2.5" or "1/3"."""
@@ -107,13 +107,13 @@ class Fields:
         return value
 
 
-def whole(value: object, name: str, least: int, most: int) -> int:
-    """`value` if it is a whole number from `least` to `most`, both included. True and False are not numbers.
+def whole(value: object, name: str, minimum: int, maximum: int) -> int:
+    """`value` if it is a whole number from `minimum` to `maximum`, both included. True and False are none.
 
     Raises InputError, with `name`, otherwise.
     """
-    if type(value) is not int or not least <= value <= most:
-        raise InputError(f"{name}: must be a whole number from {least} to {most}, not {shown(value)}")
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise InputError(f"{name}: must be a whole number from {minimum} to {maximum}, not {shown(value)}")
     return value
 
 

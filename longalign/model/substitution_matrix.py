@@ -97,10 +97,10 @@ class SubstitutionMatrix:
         fields = Fields(data, "scoring.matrix")
         fields.only("name", "letters", "scores")
         name, letters, rows = fields.text("name"), fields.text("letters"), fields.items("scores")
-        where, most = fields.name("scores"), _LARGEST_IN_JSON
+        where, limit = fields.name("scores"), _LARGEST_IN_JSON
         if not all(isinstance(row, list) and len(row) == len(letters) for row in rows):
             raise InputError(f"{where}: must be rows of {len(letters)} scores")
-        scores = [[simplest(Fraction(whole(x, where, -most, most), scale)) for x in row] for row in rows]
+        scores = [[simplest(Fraction(whole(x, where, -limit, limit), scale)) for x in row] for row in rows]
         return cls(name, letters, tuple(map(tuple, scores)))
 
     @classmethod

@@ -62,12 +62,12 @@ def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress
     Each call of the back end takes at most half of `Backend.host_bytes_per_call`. The results of sweeps may
     take the other half.
     """
-    most, room = max(_MAX_CELLS, backend.min_chunk**2), backend.host_bytes_per_call // 2
-    max_excluding = most if backend.excludes_pairs else _MAX_CELLS_EXCLUDING
+    max_cells, room = max(_MAX_CELLS, backend.min_chunk**2), backend.host_bytes_per_call // 2
+    max_excluding = max_cells if backend.excludes_pairs else _MAX_CELLS_EXCLUDING
 
     def is_large(approach: Approach) -> bool:
         rectangle = approach.rectangle
-        return rectangle.cells > (max_excluding if len(rectangle.excluded) else most)
+        return rectangle.cells > (max_excluding if len(rectangle.excluded) else max_cells)
 
     large = [approach for approach in approaches if is_large(approach)]
     small = [approach for approach in approaches if not is_large(approach)]

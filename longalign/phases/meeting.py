@@ -47,13 +47,13 @@ def jobs_at_once(rows: int, cols: int, host_bytes_per_call: int) -> int:
 Part = TypeVar("Part", Segment, Approach)
 
 
-def calls_of(parts: Sequence[Part], host_bytes_per_call: int, most: int) -> list[list[Part]]:
+def calls_of(parts: Sequence[Part], host_bytes_per_call: int, max_parts: int) -> list[list[Part]]:
     """Groups of consecutive parts, each within the bytes and the number of parts given.
 
     A part that is too large for `host_bytes_per_call` forms a group of its own.
     """
     needed = [bytes_needed(part.rows, part.cols) for part in parts]
-    return in_calls(parts, needed, host_bytes_per_call, most)
+    return in_calls(parts, needed, host_bytes_per_call, max_parts)
 
 
 def corner_edges(
@@ -145,8 +145,8 @@ def _reaching(job: SweepJob, bound: int, query: Codes, target: Codes) -> SweepJo
     `query` and `target` are the letters from the job's upper left corner to where these paths end at the
     latest: those of the job, and maybe more.
     """
-    most = gains(query, target, job.scoring, threads=1)
-    pruning = Pruning(bound, most.query, most.target).within(0, len(job.query), 0, len(job.target))
+    found = gains(query, target, job.scoring, threads=1)
+    pruning = Pruning(bound, found.query, found.target).within(0, len(job.query), 0, len(job.target))
     return replace(job, pruning=pruning, of_matrix=True)
 
 

@@ -59,13 +59,13 @@ class Problem:
         """The most that a path can gain from each cell on; less with `findings`."""
         return gains(self.query, self.target, self.scoring, findings=findings, ends=self.mode.ends)
 
-    def pruning_by(self, bound: int, most: Gains | None = None) -> Pruning:
+    def pruning_by(self, bound: int, gains: Gains | None = None) -> Pruning:
         """What a sweep may leave out if only paths that reach `bound`, the score of one, are of interest.
 
-        `most` is what `gains` has returned, if it has been called already.
+        `gains` is what the method of that name has returned, if it has been called already.
         """
-        most = self.gains() if most is None else most
-        return Pruning(bound, most.query, most.target, self.mode.ends_anywhere)
+        gains = self.gains() if gains is None else gains
+        return Pruning(bound, gains.query, gains.target, self.mode.ends_anywhere)
 
     @property
     def codes(self) -> tuple[Codes, Codes]:

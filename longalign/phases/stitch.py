@@ -150,7 +150,7 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     first = [place for place in swept_back if _must_begin_here(*place)]
     later = [place for place in swept_back if not _must_begin_here(*place)]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
-    with calls_in_background(_approach, later, most=_READERS) as approaches:
+    with calls_in_background(_approach, later, max_threads=_READERS) as approaches:
         jobs = [*map(_sweep_back, later)]
         if any(
             meeting.is_pruned(lattice.problem, job.cells, backend.min_pruned_cells)

@@ -227,7 +227,7 @@ def gains(
         (ends.query_end, ends.target_end),
         (findings.limits, NO_LIMITS),
     )
-    return Gains(*in_threads(of_side, *sides, most=threads))
+    return Gains(*in_threads(of_side, *sides, max_threads=threads))
 
 
 def stretches_of_query(anchors: Anchors) -> Stretches:

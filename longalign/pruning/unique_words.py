@@ -80,7 +80,9 @@ def common_unique_words(query: Codes, target: Codes, k: int, most: int = MAX_WOR
     """
     limit = sampling_limit(max(len(query), len(target)), most)
     threads = 1 if len(query) + len(target) < _SHORT else 2
-    first, second = in_threads(lambda codes: sampled_words(codes, k, limit), (query, target), most=threads)
+    first, second = in_threads(
+        lambda codes: sampled_words(codes, k, limit), (query, target), max_threads=threads
+    )
     places = np.empty(min(len(first), len(second)), np.uint64)
     count = _joiner()(first, second, len(query), places)
     found = places[:count]

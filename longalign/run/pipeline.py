@@ -167,8 +167,10 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     for side in spec.sides:
         milestones = known.milestones.get(side.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
-        most = max_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
-        store = MemoryStore(request.edges_only, most, slabs.rows_above(grid))
+        max_bytes = (
+            max_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
+        )
+        store = MemoryStore(request.edges_only, max_bytes, slabs.rows_above(grid))
         lattice = lattice_of(side, problems, grid, store, known)
         sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
     return with_next_best(run_phases(sides, resources, recorder), sides, resources, recorder)

@@ -55,8 +55,8 @@ class Resources:
     store_budget: int | None = None
     cluster: Callable[[FactsAbout], AbstractContextManager[Cluster]] | None = None
 
-    def tiles_at_once(self, request: Request, most: int = sys.maxsize) -> int:
-        """How many tiles this process sweeps at a time: one for each device, or up to `most` on a single one.
+    def tiles_at_once(self, request: Request, max_tiles: int = sys.maxsize) -> int:
+        """How many tiles this process sweeps at a time: one a device, or up to `max_tiles` on a single one.
 
         Several on one device are for runs that compute all cells, without start states. `Slabs` decides for
         pruned runs.
@@ -65,7 +65,7 @@ class Resources:
         if count > 1 or request.is_pruned or request.is_eager:
             return count
         at_once = self.backends[0].tiles_at_once(request.rows, request.cols, small=request.top > 1)
-        return min(at_once, max(1, most))
+        return min(at_once, max(1, max_tiles))
 
 
 @dataclass(frozen=True, slots=True)

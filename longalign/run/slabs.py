@@ -62,11 +62,11 @@ class Slabs:
         devices = len(resources.backends)
         wanted = _MAX_WIDE_SLABS * devices if is_wide else max(_MAX_SLABS, devices)
         # Even with a store, tiles stay in memory until guesses are checked.
-        most = min(wanted, tiles_in_memory(grid, replace(request, store_path=None), resources))
-        if is_wide and most > devices:
-            most -= most % devices  # each device has as many
-        rows = rows_to_guess(grid, milestones, most)
-        tiles_at_once = most if is_wide else 1 + len(rows)
+        count = min(wanted, tiles_in_memory(grid, replace(request, store_path=None), resources))
+        if is_wide and count > devices:
+            count -= count % devices  # each device has as many
+        rows = rows_to_guess(grid, milestones, count)
+        tiles_at_once = count if is_wide else 1 + len(rows)
         cells = boundary_cells_per_tile(grid, request.mode)
         parts = parts_of(resources.backends, tiles_at_once, cells, streams=is_wide)
         return cls(rows, milestones, parts) if len(parts) > 1 else one

@@ -20,21 +20,21 @@ class KeptBytes:
     """Counts the bytes of packed boundaries in memory.
 
     Those of a pruned run may take more than was planned, if more cells are needed than was expected. Beyond
-    `most` (None: no limit), MemoryTooSmall is raised; its message ends with `advice`.
+    `max_bytes` (None: no limit), MemoryTooSmall is raised; its message ends with `advice`.
     """
 
-    def __init__(self, most: int | None, advice: str) -> None:
-        self._most, self._advice, self._bytes = most, advice, 0
+    def __init__(self, max_bytes: int | None, advice: str) -> None:
+        self._max_bytes, self._advice, self._bytes = max_bytes, advice, 0
 
     def change(self, kept: Iterable[PackedLines], dropped: Iterable[PackedLines] = ()) -> None:
         """Count boundaries that are kept from now on, and some that no longer are."""
-        if self._most is None:
+        if self._max_bytes is None:
             return
         self._bytes += sum(lines.nbytes for lines in kept) - sum(lines.nbytes for lines in dropped)
-        if self._bytes > self._most:
+        if self._bytes > self._max_bytes:
             raise MemoryTooSmall(
                 "more of the matrix is needed than was expected, and its boundaries take more than "
-                f"{size_in_words(round_size(self._most, up=False))} of memory: give more (--mem), "
+                f"{size_in_words(round_size(self._max_bytes, up=False))} of memory: give more (--mem), "
                 f"{self._advice}"
             )
 

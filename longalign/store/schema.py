@@ -166,16 +166,16 @@ def next_best_run_specs(manifest: Manifest) -> dict[str, DatasetSpec]:
     return _run_specs(3 * rows * cols, rows + cols)
 
 
-def _number_specs(most: int, limits: Mapping[str, tuple[int, int]]) -> dict[str, DatasetSpec]:
-    """Datasets of at most `most` int64 each, with the least and the largest number of each."""
-    return {name: DatasetSpec.up_to(most, "<i8", of_one) for name, of_one in limits.items()}
+def _number_specs(max_length: int, limits: Mapping[str, tuple[int, int]]) -> dict[str, DatasetSpec]:
+    """Datasets of at most `max_length` int64 each, with the least and the largest number of each."""
+    return {name: DatasetSpec.up_to(max_length, "<i8", of_one) for name, of_one in limits.items()}
 
 
-def _run_specs(most: int, longest: int) -> dict[str, DatasetSpec]:
-    """The datasets of at most `most` runs of at most `longest` columns."""
+def _run_specs(max_length: int, longest: int) -> dict[str, DatasetSpec]:
+    """The datasets of at most `max_length` runs of at most `longest` columns."""
     return {
-        "ops": DatasetSpec.up_to(most, "|u1", (0, 2)),
-        "lengths": DatasetSpec.up_to(most, "<i8", (1, longest)),
+        "ops": DatasetSpec.up_to(max_length, "|u1", (0, 2)),
+        "lengths": DatasetSpec.up_to(max_length, "<i8", (1, longest)),
     }
 
 
@@ -221,9 +221,9 @@ def values_of(blocks: BlockTable, descriptor: int, name: str, spec: DatasetSpec)
     """
     values = blocks.all(descriptor)
     if spec.numbers is not None and values.size:
-        least, most = spec.numbers
-        if not least <= values.min() <= values.max() <= most:
-            raise ValueError(f"{name} has a number outside {least} to {most}")
+        minimum, maximum = spec.numbers
+        if not minimum <= values.min() <= values.max() <= maximum:
+            raise ValueError(f"{name} has a number outside {minimum} to {maximum}")
     return values
 
 
@@ -272,13 +272,13 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
     return LocatedTile(_best_cell(file, manifest, tile), blocks, wide, left_out, added)
 
 
-def _later_attribute(file: h5py.File, name: str, least: int, most: int) -> int:
+def _later_attribute(file: h5py.File, name: str, minimum: int, maximum: int) -> int:
     """An integer attribute that files have not always had; 0 if it is missing.
 
     Raises ValueError or TypeError if it is of another type, or outside of these limits.
     """
     value = integer_attribute(file, name) if name in file.attrs else 0
-    if not least <= value <= most:
+    if not minimum <= value <= maximum:
         raise ValueError(f"{name} is {value}")
     return value
 

@@ -147,12 +147,12 @@ class WriteBehind:
         with self._changed:
             self._wait_for_room(0)
 
-    def _wait_for_room(self, most: int) -> None:
-        """Wait until at most `most` tiles are unwritten. The caller holds the lock.
+    def _wait_for_room(self, max_tiles: int) -> None:
+        """Wait until at most `max_tiles` tiles are unwritten. The caller holds the lock.
 
         Raises the error of a failed write.
         """
-        self._changed.wait_for(lambda: len(self._unwritten) <= most)
+        self._changed.wait_for(lambda: len(self._unwritten) <= max_tiles)
         self._raise_error()
 
     def _raise_error(self) -> None:

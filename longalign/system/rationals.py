@@ -46,8 +46,8 @@ def parse_number(text: str) -> Number:
     """The number that a text such as `10`, `0.5` or `1/3` spells. Raises ValueError for any other text."""
     if not _TEXT.fullmatch(text):
         is_long = re.fullmatch(r"[-+]?(\d+(\.\d*)?|\.\d+|\d+/\d*[1-9]\d*)", text, re.ASCII)
-        most = f" of at most {_WHOLES} digits before and {_DECIMALS} after the point" * bool(is_long)
-        raise ValueError(f"{text!r} is not a number{most}")
+        limit = f" of at most {_WHOLES} digits before and {_DECIMALS} after the point" * bool(is_long)
+        raise ValueError(f"{text!r} is not a number{limit}")
     return simplest(Fraction(text))
 
 

@@ -75,7 +75,7 @@ class _Call:
 
 
 class WorkerThreads(Executor):
-    """An executor of at most `most` threads, or fewer if the system refuses more.
+    """An executor of at most `max_threads` threads, or fewer if the system refuses more.
 
     `ThreadPoolExecutor.submit` queues a call before it starts a thread for it. If the thread cannot be
     started, `submit` raises, but an existing thread still makes the call. A caller that then makes the call
@@ -88,8 +88,8 @@ class WorkerThreads(Executor):
     calls. That is for callers that do not wait themselves; they must call `shutdown` in any case.
     """
 
-    def __init__(self, most: int, name: str = "longalign", *, daemon: bool = True) -> None:
-        self._most, self._name, self._daemon = most, name, daemon
+    def __init__(self, max_threads: int, name: str = "longalign", *, daemon: bool = True) -> None:
+        self._max_threads, self._name, self._daemon = max_threads, name, daemon
         self._threads: list[Thread] = []
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._lock = Lock()
@@ -107,7 +107,7 @@ class WorkerThreads(Executor):
         with self._lock:
             if self._closed:
                 raise RuntimeError("these threads have been shut down")
-            if self._unfinished >= len(self._threads) < self._most:
+            if self._unfinished >= len(self._threads) < self._max_threads:
                 self._start_thread()
             in_thread = bool(self._threads)
             if in_thread:
@@ -137,7 +137,7 @@ class WorkerThreads(Executor):
         try:
             thread.start()
         except (RuntimeError, MemoryError):
-            self._most = len(self._threads)
+            self._max_threads = len(self._threads)
         else:
             self._threads.append(thread)
 
@@ -178,33 +178,35 @@ def in_own_thread(call: Callable[[], T], poll: Callable[[], object] = lambda: No
     return future.result()
 
 
-def in_threads(function: Callable[..., T], *arguments: Iterable[Any], most: int = MAX_THREADS) -> list[T]:
-    """The results of `map` for iterables of equal length, in order. At most `most` threads are used.
+def in_threads(
+    function: Callable[..., T], *arguments: Iterable[Any], max_threads: int = MAX_THREADS
+) -> list[T]:
+    """The results of `map` for iterables of equal length, in order. At most `max_threads` threads are used.
 
-    A single call, and all calls one after the other if `most` is 1, are made in this thread. Raises the
-    exception of the first call that fails.
+    A single call, and all calls one after the other if `max_threads` is 1, are made in this thread. Raises
+    the exception of the first call that fails.
     """
     calls = list(zip(*arguments, strict=True))
-    if most == 1 or len(calls) <= 1:
+    if max_threads == 1 or len(calls) <= 1:
         return [function(*call) for call in calls]
-    with calls_in_background(function, *zip(*calls, strict=True), most=most) as results:
+    with calls_in_background(function, *zip(*calls, strict=True), max_threads=max_threads) as results:
         return results()
 
 
 @contextmanager
 def calls_in_background(
-    function: Callable[..., T], *arguments: Iterable[Any], most: int = MAX_THREADS
+    function: Callable[..., T], *arguments: Iterable[Any], max_threads: int = MAX_THREADS
 ) -> Iterator[Callable[[], list[T]]]:
     """Like `in_threads`, but in the background. Yields a function that waits for the results.
 
-    At most `most` threads are used; each contends with the caller for the GIL. Leaving the context waits for
-    running calls and cancels the others.
+    At most `max_threads` threads are used; each contends with the caller for the GIL. Leaving the context
+    waits for running calls and cancels the others.
     """
     calls = list(zip(*arguments, strict=True))
-    most = min(most, MAX_THREADS)
-    size = -(-len(calls) // (_BATCHES_A_THREAD * most)) or 1
+    max_threads = min(max_threads, MAX_THREADS)
+    size = -(-len(calls) // (_BATCHES_A_THREAD * max_threads)) or 1
     batches = [calls[start : start + size] for start in range(0, len(calls), size)]
-    threads = WorkerThreads(max(1, min(most, len(batches))))
+    threads = WorkerThreads(max(1, min(max_threads, len(batches))))
     try:
         found = [threads.submit(lambda batch: [function(*call) for call in batch], k) for k in batches]
         yield lambda: [result for results in found for result in results.result()]

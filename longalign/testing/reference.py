@@ -160,7 +160,7 @@ class ReferenceBackend:
     def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         return 1
 
-    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
+    def parts(self, max_parts: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         return (self,)
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:

@@ -271,7 +271,7 @@ for line in sys.stdin:
 """
     monkeypatch.setattr(compile_processes, "_PROGRAM", program)
     names = ["one", "fatal", "two", "three"]
-    with compiled_in_processes(OneKernel(), names, most=1) as futures:
+    with compiled_in_processes(OneKernel(), names, max_processes=1) as futures:
         outcomes = dict(future.result() for future in futures)
     assert outcomes.pop("fatal") == "the process that compiled it has ended"
     assert outcomes == {"one": None, "two": None, "three": None}
@@ -281,7 +281,7 @@ def test_a_process_that_answers_nonsense_keeps_no_kernel_waiting(monkeypatch):
     monkeypatch.setattr(
         compile_processes, "_PROGRAM", "import sys\nfor _ in sys.stdin: print('?', flush=True)"
     )
-    with compiled_in_processes(OneKernel(), ["one", "two"], most=1) as futures:
+    with compiled_in_processes(OneKernel(), ["one", "two"], max_processes=1) as futures:
         assert [type(future.exception(60)) for future in futures] == [json.JSONDecodeError] * 2
 
 

@@ -33,7 +33,9 @@ def test_results_come_in_the_order_of_the_arguments(count):
 def test_a_single_call_is_made_by_the_calling_thread():
     assert in_threads(lambda _: threading.current_thread(), [0]) == [threading.current_thread()]
     assert threading.current_thread() not in in_threads(lambda _: threading.current_thread(), [0, 1])
-    assert {*in_threads(lambda _: threading.current_thread(), [0, 1], most=1)} == {threading.current_thread()}
+    assert {*in_threads(lambda _: threading.current_thread(), [0, 1], max_threads=1)} == {
+        threading.current_thread()
+    }
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -70,7 +72,7 @@ def test_no_more_threads_are_at_work_than_there_may_be(most):
         time.sleep(0.001)
         return -number
 
-    with calls_in_background(slowly, range(50), most=most) as results:
+    with calls_in_background(slowly, range(50), max_threads=most) as results:
         assert results() == [-number for number in range(50)]
     assert 1 <= len(names) <= min(most, MAX_THREADS)
 

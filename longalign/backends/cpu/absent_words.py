@@ -80,7 +80,7 @@ class WordIndex:
             words[begin:end].sort()
             fill_starts(words, begin, end, shift, first, last, starts)
 
-        in_threads(sort, range(1 << bucket_bits), most=threads)
+        in_threads(sort, range(1 << bucket_bits), max_threads=threads)
         starts[-1] = len(words)
         return cls(words, starts, shift, bits)
 
@@ -160,7 +160,9 @@ def charge_absent_words(
 
 def for_each_piece(call: Callable[[slice], None], letters: int, threads: int) -> None:
     """Call a function, in up to `threads` threads, with the places of each piece of a sequence."""
-    in_threads(call, [slice(start, start + _PIECE) for start in range(0, letters, _PIECE)], most=threads)
+    in_threads(
+        call, [slice(start, start + _PIECE) for start in range(0, letters, _PIECE)], max_threads=threads
+    )
 
 
 class _Kernels(NamedTuple):

@@ -145,7 +145,7 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`. All threads sweep the same tile."""
         return 1
 
-    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
+    def parts(self, max_parts: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """See `longalign.backends.base.Backend`. The threads of a sweep keep the processors busy."""
         return (self,)
 

@@ -126,11 +126,11 @@ class CudaBackend:
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
 
-    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
+    def parts(self, max_parts: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """As many as the device has memory for; see `longalign.backends.base.Backend`."""
         with self._current():
             free = self._get_workspace().free_bytes() + sum(part._held_bytes for part in self._parts)
-            count = min(most, device_memory.max_boundary_cells(free) // max(1, cells))
+            count = min(max_parts, device_memory.max_boundary_cells(free) // max(1, cells))
             if count <= 1:
                 return (self,)
             if len(self._parts) != count or self._parts[0]._streams != streams:

@@ -167,9 +167,9 @@ class Workspace:
         context.memory_manager.deallocations.clear()  # Numba frees memory late
         return int(max(0, context.get_memory_info().free + self.block_bytes - _RESERVE))
 
-    def launch_room(self, most: int) -> int:
-        """Device bytes that one of several launches may take: `most`, but no more than half of those free."""
-        return min(most, self.free_bytes() // 2)
+    def launch_room(self, max_bytes: int) -> int:
+        """Device bytes that one of several launches may take: at most `max_bytes`, and half of those free."""
+        return min(max_bytes, self.free_bytes() // 2)
 
     def kernel_seconds(self) -> float:
         """How long the last sweep kernel ran, in seconds."""
