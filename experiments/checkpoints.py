@@ -13,7 +13,6 @@ matrix, what a tile adds to the processor time between the cuts with the fewest 
 
 from __future__ import annotations
 
-import argparse
 import resource
 import tempfile
 from collections.abc import Sequence as Items
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hardware import save_report
-from scripts import genome, run_script
+from scripts import genome, run_script, script_parser
 
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
@@ -65,7 +64,7 @@ class CudaCuts(_Cuts, CudaBackend):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="What checkpoints cost.")
+    parser = script_parser(__doc__)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--genomes", type=Path, default=Path("tests/data"))
     parser.add_argument("--pair", nargs=2, default=PAIR, metavar=("QUERY", "TARGET"))
@@ -119,7 +118,7 @@ def cut_of(text: str) -> Cut:
 
 def first_letters(file: Path, letters: int) -> Sequence:
     whole = read_sequence(str(file))
-    return replace(whole, letters=whole.letters[:letters], record_length=whole.record_length)
+    return replace(whole, letters=whole.letters[:letters])
 
 
 class Run(NamedTuple):

@@ -162,5 +162,6 @@ def _line(run: dict[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    shutil.which("nvidia-smi") or print("no nvidia-smi: device memory is not watched", file=sys.stderr)
+    if shutil.which("nvidia-smi") is None:
+        print("no nvidia-smi: device memory is not watched", file=sys.stderr)
     run_script(main)

@@ -4,10 +4,10 @@
                                        [--longest 1200000] [--out experiments/results/start_states_cpu.json]
 
 DIR holds NAME.fa.gz files. Each pair of PAIRS whose files exist and have at most `--longest` letters is
-aligned with a store, alternately lazily and eagerly, by whole `longalign` processes. The medians over the
-repeats are reported. Both kinds have the same lattice and must agree on score and end cell. The alignments
-that end in some cells are traced from the last eager store. The first pair is aligned once before, to compile
-the kernels.
+aligned with a store, alternately lazily and eagerly, without pruning, by whole `longalign` processes. The
+medians over the repeats are reported. Both kinds have the same lattice and must agree on score and end cell.
+The alignments that end in some cells are traced from the last eager store. The first pair is aligned once
+before, to compile the kernels.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def _align(
     """The summary of a run, with the bytes of its store, which is left in `folder`."""
     store = folder / "store"
     shutil.rmtree(store, ignore_errors=True)
-    names = [*map(str, files), "--mode", mode, "--start-states", kind, "--store", str(store)]
-    summary = _run(["align", *names], folder, options)
+    names = [*map(str, files), "--mode", mode, "--start-states", kind, "--prune", "off"]
+    summary = _run(["align", *names, "--store", str(store)], folder, options)
     summary["bytes"] = sum(file.stat().st_size for file in (store / "tiles").iterdir())
     return summary
 

@@ -227,6 +227,8 @@ def _first_store(
     known = _find_bound(spec, problems_of(spec), resources, recorder, cluster)
     request = Request.of(spec, cluster.workers if cluster else None, known)
     grid = plan(request, resources, recorder)
+    if is_store(first.store):  # another process has made it meanwhile
+        return DirectoryStore.open(first.store)
     if spec.strand == "both":
         make_strand_folders(path)
     manifest = first.manifest(grid, known)

@@ -10,7 +10,7 @@
     path.h5                  the waypoints that phase 2 has found
     pieces/p000000.h5        parts of the alignment from phase 3
     next_best.h5             the next best alignments found so far, if several were asked for
-    lock                     held by the one process that runs: see `longalign.store.lock`
+    lock                     held by the process that leads the run: see `longalign.store.lock`
 
 Every file is written under a temporary name, flushed and renamed. Its attribute `run` identifies the run that
 it belongs to. Everything that is read is checked against `longalign.store.schema` first.
@@ -77,6 +77,7 @@ from longalign.store.layout import (
     SEQUENCES_NAME,
     TILE_NAME,
     holds_both_strands,
+    is_store,
     make_folders,
     naming_place,
     piece_name,
@@ -138,7 +139,10 @@ class DirectoryStore:
             store = cls(path, manifest, Lock(path))
         with store._closed_on_failure():
             store._check_writing()
-            refuse_foreign(path)  # another process may have written here before the lock was taken
+            # Another process may have written here before the lock was taken.
+            if is_store(path):
+                raise StoreError(f"{path}: another run has just made a store here: run the command again")
+            refuse_foreign(path)
             remove_temporaries(path)
             make_folders(path)
             store.put_sequences(query, target)

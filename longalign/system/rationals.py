@@ -35,10 +35,11 @@ def as_number(value: Any) -> Number:
     """
     if isinstance(value, Fraction):
         return simplest(value)
-    if isinstance(value, Decimal) and value == 0:
-        return 0
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MAX_BITS:
-        return simplest(Fraction(value))
+    if isinstance(value, Decimal) and value.is_finite():
+        if value == 0:  # of any exponent
+            return 0
+        if abs(value.adjusted()) < _MAX_BITS:
+            return simplest(Fraction(value))
     return as_whole(value)
 
 

@@ -17,7 +17,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """The shortest text that `parse_size` converts to exactly this number."""
+    """A text that `parse_size` converts to exactly this number, with at most one decimal."""
     for unit, factor in _UNITS.items():
         tenths = -(-size * 10 // factor)
         text = f"{tenths // 10}.{tenths % 10}".removesuffix(".0") + unit

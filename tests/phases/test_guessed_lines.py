@@ -248,11 +248,12 @@ def test_tiles_below_guesses_take_only_the_memory_that_is_there(monkeypatch, tmp
     guess_from(monkeypatch, best_path_of(pair, truth), int(truth.score), 20)
     with (
         mock.patch.object(pipeline, "max_kept_bytes", return_value=100),
-        pytest.raises(MemoryTooSmall, match=r"give more \(--mem\), or sweep the whole matrix in a new store"),
+        pytest.raises(MemoryTooSmall, match=r"give more \(--mem\), or resume the run"),
     ):
         run(pair, SMALL, CPU, store=tmp_path)
     assert [*(tmp_path / "tiles").iterdir()] == []
-    outcome = run(pair, SMALL, CPU, store=tmp_path)
+    with mock.patch.object(pipeline, "max_kept_bytes", return_value=100):
+        outcome = pipeline.resume(tmp_path, using(CPU))
     assert found_path(outcome) == walked(pair, truth.i, truth.j)
 
 

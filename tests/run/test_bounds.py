@@ -82,11 +82,6 @@ def test_with_a_store_the_share_is_another_one_and_related_sequences_get_no_more
         assert (found_now is not None) == affordable
 
 
-def test_a_gpu_prunes_where_half_of_the_cells_are_needed_but_not_with_a_store():
-    cuda = pytest.importorskip("longalign.backends.cuda.backend").CudaBackend
-    assert cuda.max_share_stored < 0.5 < cuda.max_share_pruned < 1
-
-
 def test_it_is_not_used_where_one_device_would_take_longer(pair):
     known, _ = bound_of(pair, 1.0)
     assert bound_of(pair, 1.0, known.share / 2) == (None, [])

@@ -19,7 +19,7 @@ from small_tile_runs import MITOCHONDRIA
 from longalign import api
 from longalign.backends.cpu import CpuBackend
 from longalign.cli import main
-from longalign.errors import BackendError, StoreError, UsageError
+from longalign.errors import BackendError, BudgetTooSmall, StoreError, UsageError
 from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished, ignore
 from longalign.fasta import read_sequence
 from longalign.model.mode import EXTEND, LOCAL, SEMIGLOBAL, Mode
@@ -228,6 +228,11 @@ def test_a_tile_that_kills_workers_ends_the_run_and_another_goes_on(cluster, tmp
         run(cluster, tmp_path, Events().append)
     (cluster.orders / "kill-all").unlink()
     check(run(cluster, tmp_path, Events().append), tmp_path)
+
+
+def test_an_error_that_holds_more_than_its_text_comes_back_whole():
+    error = dask._from_worker("tcp://w", BudgetTooSmall("too small", needed=7))
+    assert (type(error), str(error), error.needed) == (BudgetTooSmall, "worker tcp://w: too small", 7)
 
 
 @pytest.mark.cluster

@@ -8,7 +8,7 @@ import pytest
 from runs import PAIR, REPEATED, Pair, SmallTiles, result, small_geometry, tiles_in, using
 
 from longalign.errors import InputError, StoreError
-from longalign.events import Event, PhaseStarted
+from longalign.events import Event, PhaseStarted, TileFinished
 from longalign.model.mode import GLOBAL
 from longalign.model.scoring import Scoring
 from longalign.run import pipeline
@@ -69,6 +69,21 @@ def test_a_place_where_no_store_can_be_made_is_refused_before_anything_is_comput
     monkeypatch.setattr(pipeline, "_find_bound", lambda *_: pytest.fail("seeds are looked for"))
     with pytest.raises(StoreError, match=message):
         pipeline.run(replace(PAIR.spec(tmp_path / taken), strand=strand), using())
+
+
+@pytest.mark.parametrize("strand", ["plus", "both"])
+def test_a_run_goes_on_with_a_store_that_the_same_run_has_made_meanwhile(tmp_path, monkeypatch, strand):
+    spec, find_bound = replace(PAIR.spec(tmp_path / "s"), strand=strand), pipeline._find_bound
+
+    def find_slowly(*arguments):
+        monkeypatch.setattr(pipeline, "_find_bound", find_bound)
+        pipeline.run(spec, using())
+        return find_bound(*arguments)
+
+    monkeypatch.setattr(pipeline, "_find_bound", find_slowly)
+    events = list[Event]()
+    assert result(pipeline.run(spec, using(), events.append)) == result(pipeline.run(spec, using()))
+    assert not [event for event in events if isinstance(event, TileFinished)]
 
 
 def test_no_pairs_have_no_outcomes():
@@ -142,8 +157,6 @@ def test_a_tile_that_reads_well_a_second_time_is_kept(tmp_path, monkeypatch, met
     file = DirectoryStore.attach(tmp_path).tile_path(1, 1)
     inode, events = file.stat().st_ino, []
     failing = FailsOnce(getattr(DirectoryStore, method))
-    if method == "get_tile":  # `check_tile` calls it as well
-        monkeypatch.setattr(pipeline, "drop_damaged", lambda *_: None)
     monkeypatch.setattr(DirectoryStore, method, failing)
     assert result(rerun(tmp_path, events)) == answer
     assert failing.times == 0

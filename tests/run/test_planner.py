@@ -415,12 +415,12 @@ def test_a_resumed_run_on_smaller_workers_is_refused():
 
 
 def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path):
-    shape = (10**5, 10**6), 10**6
-    smallest = smallest_budget(10**6, 10**6, shape[0])
+    tile = 10**5, 10**6
+    smallest = smallest_budget(10**6, 10**6, tile)
     about = format_size(round_size(smallest))
     with pytest.raises(UsageError, match=f"1,000,000 letters: at least {about} are needed; phase 1 then"):
-        plan(Request(10**6, 10**6, "align", tmp_path), resources(shape[0], budget=smallest - 1))
-    grid = plan(Request(10**6, 10**6, "align", tmp_path), resources(shape[0], budget=smallest))
+        plan(Request(10**6, 10**6, "align", tmp_path), resources(tile, budget=smallest - 1))
+    grid = plan(Request(10**6, 10**6, "align", tmp_path), resources(tile, budget=smallest))
     assert grid.stored_cells * BYTES_PER_STORED_CELL <= smallest
 
 

@@ -213,7 +213,7 @@ def test_a_tile_damaged_as_soon_as_it_is_written_is_swept_again(tmp_path, answer
 def test_what_cannot_be_read_now_is_kept(tmp_path, answer, monkeypatch, name, number):
     small_run(tmp_path)
     file = tmp_path / name
-    before, opened, looked = file.stat(), Path.open, Path.stat
+    before = file.stat()
 
     def refuse(how):
         def refusing(path, *args, **options):
@@ -223,12 +223,11 @@ def test_what_cannot_be_read_now_is_kept(tmp_path, answer, monkeypatch, name, nu
 
         return refusing
 
+    calls = [(file_reader, "open_hdf5"), (Path, "stat")]
     is_listed = file.parent.name == "tiles"  # and not looked up
-    for method, how in (("open", opened), ("stat", looked))[: 2 - is_listed]:
+    for owner, name_of_call in calls[: 2 - is_listed]:
         with monkeypatch.context() as patch:
-            patch.setattr(Path, method, refuse(how))
-            if method == "open":
-                patch.setattr(file_reader, "open_hdf5", refuse(file_reader.open_hdf5))
+            patch.setattr(owner, name_of_call, refuse(getattr(owner, name_of_call)))
             with pytest.raises(StoreError) as refused:
                 small_run(tmp_path)
         assert str(refused.value) == f"{file}: cannot be read: {os.strerror(number).lower()}"

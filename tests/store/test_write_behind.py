@@ -280,9 +280,7 @@ def test_held_tiles_take_no_more_memory_than_was_planned():
                 behind.put_tile(tile, record(tile))
             behind.drop_tile(TILES[0].row, TILES[0].col)
             behind.put_tile(TILES[2], record(TILES[2]))
-            with pytest.raises(
-                MemoryTooSmall, match=r"give more .*, or sweep the whole matrix in a new store"
-            ):
+            with pytest.raises(MemoryTooSmall, match=r"give more .*, or resume the run"):
                 behind.put_tile(TILES[0], record(TILES[0]))
         assert behind.stored_tiles() == PLACES - {(0, 0)}
 

@@ -59,7 +59,8 @@ def test_decimals_are_spelled_without_zeros_at_the_end(value: Decimal) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [0.5, 1.0, "1", True, None, Decimal("NaN"), Decimal("Infinity"), Decimal("1e9999999")]
+    "value",
+    [0.5, 1.0, "1", True, None, Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e9999999")],
 )
 def test_floats_and_other_things_are_no_exact_numbers(value: object) -> None:
     with pytest.raises(TypeError):

@@ -1,10 +1,10 @@
 """Kills: a run that is ended at any moment loses no finished work.
 
-Runs of `align`, `score`, `resume` and `trace` over a store get SIGKILL, SIGTERM or SIGINT at random instants,
-several times per store. Asserted:
+Runs of `align`, `score`, `resume` and `trace` over a store get SIGKILL, SIGTERM, SIGINT or SIGHUP at random
+instants, several times per store. Asserted:
 
-- After SIGINT a run exits with 130 and after SIGTERM with 143, each with one line on stderr, or with 0 if it
-  had finished.
+- After SIGINT a run exits with 130, after SIGTERM with 143 and after SIGHUP with 129, each with one line on
+  stderr, or with 0 if it had finished.
 - A tile file with its final name is not computed again: it stays the same file.
 - In the end `resume` succeeds and writes the output of an undisturbed run, byte by byte. No temporary file is
   left.

@@ -1,10 +1,10 @@
 """Limits of the system: real processes under tight limits succeed or fail with one line.
 
 `python -m longalign` runs under `ulimit` with few open files, few processes and threads, little address space
-or small files, or with little memory where a control group can be made. Asserted: it succeeds with the
-optimal score, or exits with 1, 2 or 3 and one line; it never shows a traceback and never dies by a signal. A
-case proves nothing, and passes, if the interpreter itself cannot start under the limit, or if the kernel
-kills the process for the memory of its control group.
+or small files, or with little memory, but this only where a control group (cgroup v2) can be made. Asserted:
+it succeeds with the optimal score, or exits with 1, 2 or 3 and one line; it never shows a traceback and never
+dies by a signal. A case proves nothing, and passes, if the interpreter itself cannot start under the limit,
+or if the kernel kills the process for the memory of its control group.
 """
 
 from __future__ import annotations
@@ -114,7 +114,6 @@ def _unprivileged() -> list[str] | None:
 @cache
 def _can_make_groups() -> bool:
     if not (_CGROUP / "cgroup.controllers").exists():
-        print("limits: no cgroup v2: cases with memory.max are left out")
         return False
     group = _CGROUP / f"campaign-probe-{os.getpid()}"
     with suppress(OSError):

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -387,7 +388,9 @@ class _Report:
 def _from_worker(worker: str, error: BaseException) -> LongalignError:
     """An error that names the worker on which `error` was raised."""
     if isinstance(error, LongalignError):
-        return type(error)(f"worker {worker}: {error}")
+        named = copy(error)  # with what else it holds
+        named.args = (f"worker {worker}: {error}",)
+        return named
     return BackendError(f"worker {worker}: {type(error).__name__}: {error}")
 
 

@@ -67,7 +67,7 @@ def sweep_stored_tile(
 
 
 class SharedStoreEngine:
-    """Submits tile steps to `executor`, of which up to `capacity` run at a time.
+    """Submits tile steps to `executor`, of which up to `capacity` run at a time. The base of `DaskEngine`.
 
     The caller owns `executor` and `store`. `step` is `sweep_stored_tile` with all arguments bound except the
     tile and what was left out before it, according to `left_out`.
