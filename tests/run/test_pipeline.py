@@ -14,7 +14,7 @@ from longalign.model.scoring import Scoring
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
-from longalign.store import DirectoryStore
+from longalign.store import DirectoryStore, directory
 from longalign.store.base import DamagedTile
 
 GLOBALLY = replace(PAIR, mode=GLOBAL)
@@ -84,6 +84,20 @@ def test_a_run_goes_on_with_a_store_that_the_same_run_has_made_meanwhile(tmp_pat
     events = list[Event]()
     assert result(pipeline.run(spec, using(), events.append)) == result(pipeline.run(spec, using()))
     assert not [event for event in events if isinstance(event, TileFinished)]
+
+
+def test_a_store_that_another_run_makes_before_the_lock_is_taken_is_not_touched(tmp_path, monkeypatch):
+    spec, lock = PAIR.spec(tmp_path), directory.Lock
+
+    def lock_late(path):
+        monkeypatch.setattr(directory, "Lock", lock)
+        pipeline.run(spec, using())
+        return lock(path)
+
+    monkeypatch.setattr(directory, "Lock", lock_late)
+    with pytest.raises(StoreError, match="another run has just made a store here: run the command again"):
+        pipeline.run(spec, using())
+    PAIR.check(pipeline.run(spec, using()))
 
 
 def test_no_pairs_have_no_outcomes():
