@@ -24,6 +24,10 @@ class StoreError(LongalignError):
     """A store is locked, full, damaged, of another version, or belongs to other input or another scoring."""
 
 
+class DamagedStore(StoreError):
+    """The file that says what a store is for is damaged, so nothing else in the store can be used."""
+
+
 class OtherRun(StoreError):
     """A store is sound, but of other input, another scoring or other options than what is asked for now."""
 

@@ -37,6 +37,7 @@ from longalign.store import DirectoryStore
 from longalign.store.layout import MANIFEST_NAME, OWN_NAMES, first_store
 from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import is_pair_name
+from longalign.system.paths import absolute_path
 from longalign.system.rationals import Number, spell
 
 #: How many letters of a sequence tell whether it may be a protein.
@@ -138,7 +139,7 @@ def absolute(path: str) -> str:
     Raises InputError if there is no working directory any more.
     """
     try:
-        return path if path == STDOUT else str(Path(path).absolute())
+        return path if path == STDOUT else absolute_path(path)
     except OSError as error:
         raise InputError(f"{path}: the working directory does not exist any more") from error
 
@@ -317,7 +318,8 @@ def in_words(outcome: Outcome) -> str:
     parts = [f"{outcome.spec.mode} score {_with_commas(outcome.score)}{_on_strand(outcome)}"]
     if outcome.alignment is not None:
         alignment = outcome.alignment
-        identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"
+        columns = f"{alignment.columns:,} column{'s' * (alignment.columns != 1)}"
+        identity = f"identity {alignment.identity:.2%} over {columns}"
         parts.append(identity if alignment.columns else "no columns")
     elif outcome.spec.command == "align":
         parts.append("less than --min-score: no alignment is written")

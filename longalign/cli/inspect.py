@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from longalign.cli.command import as_argument
 from longalign.cli.noted_options import checked_options
+from longalign.errors import DamagedStore
 from longalign.formats.output import STDOUT, open_output
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Tile
@@ -54,11 +55,13 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
     """The state of a directory of many stores as JSON-ready values. Raises StoreError for a damaged list."""
     noted = PairList.read(path)
     checked_options(noted, path)
-    started = [
-        inspect(store)
-        for number in range(len(noted.pairs))
-        if is_store(first_store(store := pair_store(path, number)))
-    ]
+    started, damaged = [], []
+    for number in range(len(noted.pairs)):
+        if is_store(first_store(store := pair_store(path, number))):
+            try:
+                started.append(inspect(store))
+            except DamagedStore as error:
+                damaged.append(str(error))
     return {
         "schema": PAIRS_SCHEMA,
         "path": str(path),
@@ -66,9 +69,9 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
         "command": noted.command,
         "options": noted.options,
         "pairs": len(noted.pairs),
-        "pairs_started": len(started),
+        "pairs_started": len(started) + len(damaged),
         "pairs_done": sum(_is_done(report, noted.command, noted.options.get("top", 1)) for report in started),
-        "damaged": [text for report in started for text in report["damaged"]],
+        "damaged": damaged + [text for report in started for text in report["damaged"]],
         "bytes": sum(report["bytes"] for report in started),
     }
 
@@ -234,7 +237,8 @@ def _state(report: dict[str, Any]) -> str:
         return f"done{', but damaged' * bool(report['damaged'])}"
     path = Path(report["path"])
     store = str(path.parent if PairStores.are_in(path.parent) else path)
-    return f"not done; go on with: {shlex.join(['longalign', 'resume', as_argument(store)])}"
+    again = shlex.join(["longalign", "resume", as_argument(store)])
+    return f"not done; unless it is being run, go on with: {again}"
 
 
 def _next_best_in_words(report: dict[str, Any]) -> str:

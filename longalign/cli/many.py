@@ -33,7 +33,7 @@ from longalign.cli.noted_options import checked_options
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import SCORING_OPTIONS
 from longalign.cli.statistics import print_statistics
-from longalign.errors import InputError, LongalignError, UsageError
+from longalign.errors import DamagedStore, InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
 from longalign.fasta.source import shown_name
@@ -176,11 +176,11 @@ def _asked(command: Command, options: Namespace, scoring: Scoring, inputs: Input
 def _run(
     command: Command, options: Namespace, scoring: Scoring, inputs: Inputs, stores: PairStores | None
 ) -> int:
-    kept = inputs.kept_letters
+    limits = Namespace(**vars(options))
     if options.mem is not None:
-        options.mem = max(0, options.mem - kept)
+        limits.mem = max(0, options.mem - inputs.kept_letters)
     with reporting(options) as emit, _writing(command, options) as (write, left_out):
-        using = resources_of(options)
+        using = resources_of(limits)
         emit(Notice(inputs.words))
         emit(PairsStarted(len(inputs.pairs)))
         pairs = _Pairs(command, options, scoring, inputs, stores, emit, left_out)
@@ -242,6 +242,8 @@ class _Pairs:
         """Leave out the first pair at work."""
         pair, _ = self._pending[0]
         reason = f"{spec.query.source} and {spec.target.source}: {error}"
+        if isinstance(error, DamagedStore):
+            reason += f" of this pair: remove {spec.store} and go on"
         self._refuse_if_strict(pair, reason)
         self._pending[0] = pair, reason
         self._tell_left_out()

@@ -496,5 +496,5 @@ def _add_output(
         "-q",
         "--quiet",
         action="store_true",
-        help="only errors on stderr, and the progress if --progress is given",
+        help="on stderr only errors, and what --progress and --stats ask for",
     )

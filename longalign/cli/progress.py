@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # imported only for a bar
 STYLES = ("auto", "bar", "json", "none")
 
 #: How a bar looks whose end is known.
-_WITH_TOTAL = "{percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]"
+_WITH_TOTAL = "{percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]"
 
 _JSON_INTERVAL = 0.5  # seconds between lines of progress within a phase
 
@@ -112,7 +112,7 @@ class Bar:
     def _start(self, event: PhaseStarted) -> None:
         self.close()
         self._resumed = event.done
-        shape = "{postfix} [{elapsed}]" if event.cells is None else _WITH_TOTAL
+        shape = "[{elapsed}{postfix}]" if event.cells is None else _WITH_TOTAL
         self._bar = self._open(event.cells, event.done, event.name, shape)
 
     def _open(self, total: int | None, done: int, name: str, shape: str) -> tqdm[None]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from pathlib import Path
 
 from longalign.errors import InputError, UsageError
 from longalign.fasta.reader import RecordFile, read_record
@@ -19,6 +18,7 @@ from longalign.fasta.source import STDIN
 from longalign.model.alphabet import DNA, Alphabet
 from longalign.model.json_fields import is_file_name
 from longalign.model.sequence import MEMORY, Sequence
+from longalign.system.paths import absolute_path
 
 #: Sequences that are kept besides the letters of their records: pairs of one query follow one another.
 _KEPT_SEQUENCES = 8
@@ -132,7 +132,7 @@ def with_absolute_path(spec: str) -> str:
     path, selector = split_spec(spec)
     if path == STDIN or spec == MEMORY or not os.path.exists(path):  # noqa: PTH110
         return spec
-    absolute = str(Path(path).absolute())
+    absolute = absolute_path(path)
     return absolute if selector is None else f"{absolute}:{selector}"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from longalign.backends.compilation import compiles_reported
-from longalign.errors import InputError, LongalignError, OtherRun, UsageError
+from longalign.errors import DamagedStore, InputError, LongalignError, OtherRun, UsageError
 from longalign.events import Emit, Notice, ignore
 from longalign.fasta.specs import can_read_again, read_sequence
 from longalign.model.pruning import KnownBound
@@ -108,7 +108,7 @@ def run_all(
         for spec in batch:
             try:
                 outcome = _run_one(spec, resources, emit, note)
-            except (InputError, UsageError, OtherRun) as error:
+            except (InputError, UsageError, OtherRun, DamagedStore) as error:
                 if refused is None:
                     raise
                 refused(spec, error)

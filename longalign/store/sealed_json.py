@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from longalign.errors import InputError, StoreError
+from longalign.errors import DamagedStore, InputError, StoreError
 from longalign.model.json_fields import shown
 from longalign.store.files import atomic_path, no_check, open_regular_file
 
@@ -47,20 +47,20 @@ class SealedJson:
     def read(self, path: Path, parse: Callable[[dict[str, Any]], T]) -> T:
         """What `parse` makes of the content of a file, without its digest. InputError from it means damage.
 
-        Raises StoreError if the file is damaged, or of another format or version, and OSError if it cannot be
-        read.
+        Raises DamagedStore if the file is damaged, StoreError if it is of another format or version, and
+        OSError if it cannot be read.
         """
         with open_regular_file(path) as file:
             text = file.read(self.max_bytes + 1)
         if len(text) > self.max_bytes:
-            raise StoreError(
+            raise DamagedStore(
                 f"{path}: damaged: larger than {self.what}, which has at most {self.max_bytes:,} "
                 f"bytes{ADVICE}"
             )
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise StoreError(f"{path}: damaged: it is not JSON{ADVICE}") from error
+            raise DamagedStore(f"{path}: damaged: it is not JSON{ADVICE}") from error
         try:
             if not isinstance(content, dict) or content.get("format") != self.format:
                 raise StoreError(f"{path}: not {self.what}")
@@ -69,10 +69,10 @@ class SealedJson:
                 known = " and ".join(map(str, self.versions))
                 raise StoreError(f"{path}: version {shown(version)}; this program reads {known}")
             if content.pop("sha256", None) != digest(content):
-                raise StoreError(f"{path}: damaged: its SHA-256 differs from the one in it{ADVICE}")
+                raise DamagedStore(f"{path}: damaged: its SHA-256 differs from the one in it{ADVICE}")
             return parse(content)
         except (ValueError, RecursionError, InputError) as error:
-            raise StoreError(f"{path}: damaged: {error}{ADVICE}") from error
+            raise DamagedStore(f"{path}: damaged: {error}{ADVICE}") from error
 
 
 def digest(fields: dict[str, Any]) -> str:

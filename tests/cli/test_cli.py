@@ -324,7 +324,7 @@ def test_a_full_disk_after_a_stored_run_is_no_reason_to_begin_again(refuse, run,
     code, text = refuse("align", *pair, "-q", "--store", "s", "-o", "/dev/full")
     assert code == 1
     assert text == (
-        "/dev/full: cannot be written: no space left on device; then go on with: longalign resume s"
+        "/dev/full: cannot be written: no space left on device; then go on with: longalign resume s --backend=cpu"
     )
     assert run("resume", "s", "-q", "-o", "x.paf")[0] == 0
 
@@ -490,7 +490,10 @@ def test_inspect(run, refuse, pair):
     report = json.loads(run("inspect", "s", "--json")[1])
     assert (report["tiles_done"], report["cells_done"], report["pieces_done"]) == (0, 0, 1)
     assert (report["score"], report["done"]) == (None, False)
-    assert "\nstate    not done; go on with: longalign resume s\n" in run("inspect", "s")[1]
+    assert (
+        "\nstate    not done; unless it is being run, go on with: longalign resume s\n"
+        in run("inspect", "s")[1]
+    )
     Path("s").rename("my store")
     assert "longalign resume 'my store'\n" in run("inspect", "my store")[1]
     Path("my store").rename("s")
@@ -952,7 +955,7 @@ def test_an_interrupt_that_a_library_swallows_ends_the_run_before_its_first_phas
     open_backends = api.open_backends
     monkeypatch.setattr(api, "open_backends", swallowed)
     code, text = refuse("align", *pair, "--store", "s")
-    assert (code, text) == (143, "interrupted; go on with: longalign resume s")
+    assert (code, text) == (143, "interrupted; go on with: longalign resume s --backend=cpu")
 
 
 def test_an_interrupt_that_is_swallowed_while_a_command_is_imported_ends_it(refuse, pair, monkeypatch):
@@ -1009,6 +1012,10 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
         (
             ["align", "q.fa", "t.fa", "--store", "it's", "--cluster", "tcp://host:1"],
             "interrupted; go on with: longalign resume 'it'\"'\"'s' --cluster tcp://host:1",
+        ),
+        (
+            ["resume", "it's", "--threads=2", "--mem=1.5G", "--backend=cpu"],
+            "interrupted; go on with: longalign resume 'it'\"'\"'s' --backend=cpu --threads=2 --mem=1.5G",
         ),
         (["align", "q.fa", "t.fa", "--store=-w"], "interrupted; go on with: longalign resume ./-w"),
         (["resume", "it's"], "interrupted; go on with: longalign resume 'it'\"'\"'s'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -356,7 +357,7 @@ def test_a_batch_that_was_interrupted_goes_on(run, monkeypatch):
     with monkeypatch.context() as interrupting:
         interrupting.setattr(pipeline, "_run_one", interrupted)
         code, _, err = run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")
-    assert (code, err) == (130, "longalign: interrupted; go on with: longalign resume s\n")
+    assert (code, err) == (130, "longalign: interrupted; go on with: longalign resume s --backend=cpu\n")
     assert started == EVERY_PAIR[:4]
     assert not Path("x.paf").exists()
     report = json.loads(run("inspect", "s", "--json")[1])
@@ -653,6 +654,22 @@ def test_a_forged_option_in_a_list_of_pairs_is_refused_and_named(run):
         else:
             assert code == 0 or isinstance(value, str) or value == [], (name, value, err)
     assert refused == {*good["options"], "junk"}
+
+
+def test_a_pair_with_a_damaged_manifest_is_left_out_until_its_store_is_removed(run):
+    run("align", *FILES, "--store", "s", "-o", "x.paf", "-q")
+    expected = Path("x.paf").read_text()
+    Path("s/000001/manifest.json").write_text("")
+    damage = "s/000001/manifest.json: damaged: it is not JSON; begin a new store"
+    code, _, err = run("resume", "s", "-q")
+    assert code == 1
+    assert f"{damage} of this pair: remove s/000001 and go on; left out" in err
+    report = json.loads(run("inspect", "--json", "s")[1])
+    assert report["damaged"] == [damage]
+    assert report["pairs_done"] + 1 == report["pairs_started"] == report["pairs"]
+    shutil.rmtree("s/000001")
+    assert run("resume", "s", "-q")[0] == 0
+    assert Path("x.paf").read_text() == expected
 
 
 @pytest.mark.parametrize("name", ["query", "target", "output", "mode", "scoring"])
