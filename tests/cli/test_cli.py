@@ -324,7 +324,8 @@ def test_a_full_disk_after_a_stored_run_is_no_reason_to_begin_again(refuse, run,
     code, text = refuse("align", *pair, "-q", "--store", "s", "-o", "/dev/full")
     assert code == 1
     assert text == (
-        "/dev/full: cannot be written: no space left on device; then go on with: longalign resume s --backend=cpu"
+        "/dev/full: cannot be written: no space left on device; then go on with: "
+        "longalign resume s --backend=cpu"
     )
     assert run("resume", "s", "-q", "-o", "x.paf")[0] == 0
 

@@ -73,7 +73,9 @@ def test_a_signal_while_a_kernel_is_compiled_does_not_wait_for_it(tmp_path, comm
         time.sleep(0.2)
         process.send_signal(number)
         out, err = process.communicate(timeout=120)
-    advice = "go on with: longalign resume s" if stored else "with --store DIR a run can be resumed"
+    advice = (
+        "go on with: longalign resume s --backend=cpu" if stored else "with --store DIR a run can be resumed"
+    )
     last = err.splitlines()[-1]
     assert (process.returncode, out, last) == (128 + number, "", f"longalign: interrupted; {advice}")
     assert not [path for path in cache.rglob("*") if path.is_file()]
