@@ -25,7 +25,7 @@ from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, segments_of
 from longalign.phases.score import end_cell
 from longalign.store import DirectoryStore
-from longalign.store.base import NONE_FOUND, DamagedFile, Place
+from longalign.store.base import NONE_FOUND, DamagedFile, TilePlace
 from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
 from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import PairList, PairStores, pair_store
@@ -158,7 +158,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
     read_tiles = {tile: read(partial(left_out_in, tile), None) for tile in present}
     left_out_inside = {tile: cells for tile, cells in read_tiles.items() if cells is not None}
     damaged += map(str, store.get_findings()[1])
-    left_out = read(store.get_left_out, set[Place]())
+    left_out = read(store.get_left_out, set[TilePlace]())
     cells_left_out = sum(grid.tile(*place).cells for place in left_out) + sum(left_out_inside.values())
     cells_done = sum(tile.cells for tile in left_out_inside) - sum(left_out_inside.values())
     is_enough = partial(manifest.scoring.reaches, least=manifest.min_score)
@@ -207,7 +207,7 @@ def _known_score(manifest: Manifest, best: int | None) -> int | float | str | No
     return as_json(manifest.scoring.unscaled(best))
 
 
-def _end_value(store: DirectoryStore, left_out: set[Place]) -> int:
+def _end_value(store: DirectoryStore, left_out: set[TilePlace]) -> int:
     """The scaled score of the best alignment, from a store whose matrix is swept."""
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)

@@ -20,7 +20,7 @@ from longalign.model.geometry import Tile
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.tile_step import sweep_tile
 from longalign.store import TileRecord
-from longalign.store.base import DamagedTile, Place
+from longalign.store.base import DamagedTile, TilePlace
 
 
 class ChangedTiles:
@@ -32,8 +32,8 @@ class ChangedTiles:
 
     def __init__(self, before: StoreLattice) -> None:
         self._before = before
-        self._unchanged: set[Place] = set()
-        self._asked_for: set[Place] = set()
+        self._unchanged: set[TilePlace] = set()
+        self._asked_for: set[TilePlace] = set()
 
     def __call__(
         self, lattice: StoreLattice, backend: Backend, tile: Tile, progress: Progress

@@ -183,7 +183,7 @@ class StoreLattice:
             raise DamagedTile(
                 tile.row,
                 tile.col,
-                f"{self.store.place_of(tile_name(tile.row, tile.col))}: damaged: no path to cell "
+                f"{self.store.path_in_words(tile_name(tile.row, tile.col))}: damaged: no path to cell "
                 f"({point.i}, {point.j}) can start at the stored start {start} in state {state}",
             )
         return *start, State(state)

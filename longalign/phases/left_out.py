@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from longalign.model.boundary import LinearEdge
 from longalign.model.pruning import values_left_out
 from longalign.model.scoring import Scoring
-from longalign.store.base import Place
+from longalign.store.base import TilePlace
 
 
 @dataclass(slots=True)
@@ -22,9 +22,9 @@ class LeftOut:
     Both grow while the tiles of a matrix are swept. `listed` are those that the store lists.
     """
 
-    tiles: set[Place] = field(default_factory=set)
+    tiles: set[TilePlace] = field(default_factory=set)
     reached: int = 0
-    listed: frozenset[Place] = frozenset()
+    listed: frozenset[TilePlace] = frozenset()
 
 
 def left_out_edge(length: int, scoring: Scoring, local: bool) -> LinearEdge:

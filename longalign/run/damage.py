@@ -13,7 +13,7 @@ from longalign.events import Emit, Notice
 from longalign.model.geometry import Grid, Tile
 from longalign.phases.lattice import StoreLattice
 from longalign.store import Store
-from longalign.store.base import DamagedFile, DamagedTile, Place
+from longalign.store.base import DamagedFile, DamagedTile, TilePlace
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def mending(step: Callable[[], T], lattice: StoreLattice, emit: Emit) -> T:
     Raises StoreError if a tile is damaged again although it was swept again: the disk then returns something
     else than what was written.
     """
-    reads: Counter[Place] = Counter()
+    reads: Counter[TilePlace] = Counter()
     sweeps: Counter[tuple[int, int, bool]] = Counter()
     while True:
         try:
@@ -84,7 +84,7 @@ def _drop(damage: DamagedTile, store: Store, emit: Emit) -> None:
     store.drop_tile(damage.row, damage.col)
 
 
-def read_or(read: Callable[[], T], nothing: T, emit: Emit) -> T:
+def read_unless_damaged(read: Callable[[], T], nothing: T, emit: Emit) -> T:
     """What a store holds, or `nothing` if its file is damaged: the step that wrote it then runs again."""
     try:
         return read()

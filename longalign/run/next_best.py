@@ -21,7 +21,7 @@ from longalign.model.boundary import State, Waypoint
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.phases.changed_tiles import ChangedTiles
 from longalign.phases.lattice import StoreLattice
-from longalign.run.damage import read_or
+from longalign.run.damage import read_unless_damaged
 from longalign.run.outcome import Outcome, checked_alignment, strand_scores
 from longalign.store import MemoryStore, Piece, Store
 from longalign.store.base import NONE_FOUND, FoundPath, NextBest
@@ -43,7 +43,7 @@ def next_best(first: Outcome, lattice: StoreLattice, run_round: RunRound, emit: 
     spec, store = first.spec, lattice.store
     if spec.top == 1 or first.alignment is None or first.is_empty:
         return ()
-    stored = read_or(store.get_next_best, NONE_FOUND, emit)
+    stored = read_unless_damaged(store.get_next_best, NONE_FOUND, emit)
     found = [_outcome(first, one) for one in stored.paths[: spec.top - 1]]
     pairs = _pairs_of([first, *found])
     is_enough = partial(spec.scoring.reaches, least=spec.min_score)

@@ -32,7 +32,7 @@ from longalign.phases.score import score
 from longalign.phases.stitch import stitch
 from longalign.phases.tile_step import Engine
 from longalign.phases.walk import walk
-from longalign.run.damage import mending, read_or
+from longalign.run.damage import mending, read_unless_damaged
 from longalign.run.engines.local import LocalEngine
 from longalign.run.next_best import next_best
 from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
@@ -40,7 +40,7 @@ from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.run.strand_advice import advise
 from longalign.store import Piece, Store
-from longalign.store.base import DamagedFile, Place
+from longalign.store.base import DamagedFile, TilePlace
 from longalign.store.layout import PATH_NAME, piece_name
 
 #: Seconds between two writes of an incomplete path. After a crash it takes less to find that part again.
@@ -95,17 +95,17 @@ def lattice_of(
             findings = known.findings.get(strand, NO_FINDINGS)
             pruning = problem.pruning_by(known.score, problem.gains(findings))
         problem = replace(problem, pruning=pruning)
-    listed = listed_as_left_out(store, emit) if known is not None else set[Place]()
+    listed = listed_as_left_out(store, emit) if known is not None else set[TilePlace]()
     left_out = LeftOut(listed, listed=frozenset(listed))
     return StoreLattice(problem, grid, store, spec.is_eager, left_out)
 
 
-def listed_as_left_out(store: Store, emit: Emit = ignore) -> set[Place]:
+def listed_as_left_out(store: Store, emit: Emit = ignore) -> set[TilePlace]:
     """The tiles that a store lists as left out, but for stored ones. A damaged list will be made again."""
-    return read_or(store.get_left_out, set[Place](), emit) - store.stored_tiles()
+    return read_unless_damaged(store.get_left_out, set[TilePlace](), emit) - store.stored_tiles()
 
 
-def missing_cells_of(grid: Grid, store: Store, left_out: Set[Place]) -> int:
+def missing_cells_of(grid: Grid, store: Store, left_out: Set[TilePlace]) -> int:
     """The number of cells in the tiles that are neither in the store nor left out."""
     return grid.cells - sum(grid.tile(*place).cells for place in store.stored_tiles() | left_out)
 
@@ -214,7 +214,7 @@ def _swept(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:
 def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Recorder) -> list[Waypoint]:
     """The waypoints from the end cell back to the start; those in the store are not searched again."""
     nothing: tuple[list[Waypoint], bool] = ([], False)
-    found, complete = read_or(partial(_get_path, lattice, end), nothing, recorder)
+    found, complete = read_unless_damaged(partial(_get_path, lattice, end), nothing, recorder)
     if complete:
         return found
     with recorder.phase("stitch"):
@@ -241,7 +241,7 @@ def _get_path(lattice: StoreLattice, end: Waypoint) -> tuple[list[Waypoint], boo
     """The stored path. Raises DamagedFile if it does not lead back from the end cell to a start."""
     path, complete = lattice.store.get_path()
     if (path and path[0] != end) or (complete and not (path and lattice.problem.is_start(path[-1]))):
-        place = lattice.store.place_of(PATH_NAME)
+        place = lattice.store.path_in_words(PATH_NAME)
         raise DamagedFile(f"{place}: damaged: the path does not lead from the end cell to a start")
     return path, complete
 
@@ -250,7 +250,8 @@ def _recompute(lattice: StoreLattice, path: list[Waypoint], backend: Backend, re
     """The alignment along a path, in one piece; pieces in the store are not computed again."""
     groups = groups_of(segments_of(path))
     pieces = [
-        read_or(partial(_get_piece, lattice.store, *item), None, recorder) for item in enumerate(groups)
+        read_unless_damaged(partial(_get_piece, lattice.store, *item), None, recorder)
+        for item in enumerate(groups)
     ]
     if any(piece is None for piece in pieces):
         with recorder.phase("recompute"):
@@ -266,5 +267,5 @@ def _get_piece(store: Store, number: int, group: list[Segment]) -> Piece | None:
     """The stored piece of a group. Raises DamagedFile if it spans other segments."""
     piece = store.get_piece(number)
     if piece is not None and not spans(piece, group):
-        raise DamagedFile(f"{store.place_of(piece_name(number))}: damaged: it does not fit the path")
+        raise DamagedFile(f"{store.path_in_words(piece_name(number))}: damaged: it does not fit the path")
     return piece

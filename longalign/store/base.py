@@ -19,7 +19,7 @@ from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
 
 #: The row and the column of a tile in the grid.
-Place = tuple[int, int]
+TilePlace = tuple[int, int]
 
 
 class DamagedFile(StoreError):
@@ -115,7 +115,7 @@ class Store(Protocol):
         """
         ...
 
-    def stored_tiles(self) -> set[Place]:
+    def stored_tiles(self) -> set[TilePlace]:
         """All tiles that are stored, those on their way to the disk included.
 
         It takes one listing of the store, however many tiles the grid has.
@@ -139,15 +139,15 @@ class Store(Protocol):
 
     def drop_tile(self, row: int, col: int) -> None: ...
 
-    def put_left_out(self, places: Iterable[Place]) -> None:
+    def put_left_out(self, places: Iterable[TilePlace]) -> None:
         """Replace the list of tiles that a pruned run has left out. The write may happen later."""
         ...
 
-    def get_left_out(self) -> set[Place]:
+    def get_left_out(self) -> set[TilePlace]:
         """The tiles that were listed as left out; none before phase 1 is over."""
         ...
 
-    def place_of(self, name: str) -> str:
+    def path_in_words(self, name: str) -> str:
         """Where the file with this name is, for messages."""
         ...
 

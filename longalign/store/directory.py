@@ -48,7 +48,7 @@ from longalign.model.geometry import Tile
 from longalign.model.pruning import NO_ANCHORS, NO_FINDINGS, NO_LIMITS, Findings
 from longalign.model.sequence import Sequence
 from longalign.store import schema
-from longalign.store.base import NONE_FOUND, DamagedFile, DamagedTile, NextBest, Piece, Place, TileRecord
+from longalign.store.base import NONE_FOUND, DamagedFile, DamagedTile, NextBest, Piece, TilePlace, TileRecord
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
@@ -276,7 +276,7 @@ class DirectoryStore:
     def tile_path(self, row: int, col: int) -> Path:
         return self.path / tile_name(row, col)
 
-    def stored_tiles(self) -> set[Place]:
+    def stored_tiles(self) -> set[TilePlace]:
         rows, cols = self.manifest.grid.shape
         names = files_named(TILE_NAME, self.path / "tiles")
         places = ((int(name[1]), int(name[2])) for name in names)
@@ -426,16 +426,16 @@ class DirectoryStore:
         anchors = read(SEEDS_NAME, read_anchors, NO_ANCHORS)
         return Findings(anchors, read(ROW_LIMITS_NAME, read_row_limits, NO_LIMITS)), damages
 
-    def put_left_out(self, places: Iterable[Place]) -> None:
+    def put_left_out(self, places: Iterable[TilePlace]) -> None:
         with self._new(self.path / LEFT_OUT_NAME) as file:
             write_left_out(file, places)
 
-    def get_left_out(self) -> set[Place]:
+    def get_left_out(self) -> set[TilePlace]:
         return self._read_if_there(LEFT_OUT_NAME, read_left_out) or set()
 
     # --- path and pieces
 
-    def place_of(self, name: str) -> str:
+    def path_in_words(self, name: str) -> str:
         return str(self.path / name)
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:

@@ -10,7 +10,7 @@ from threading import Lock
 from longalign.errors import MemoryTooSmall
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.store.base import NONE_FOUND, NextBest, Piece, Place, TileRecord
+from longalign.store.base import NONE_FOUND, NextBest, Piece, TilePlace, TileRecord
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.tile_writer import TileWriter
 from longalign.system.sizes import round_size, size_in_words
@@ -52,20 +52,20 @@ class MemoryStore:
     ) -> None:
         self._edges_only, self._kept = edges_only, kept
         self._bytes = KeptBytes(max_bytes, "or a store (--store DIR), which keeps them on disk")
-        self._tiles: dict[Place, TileRecord] = {}
+        self._tiles: dict[TilePlace, TileRecord] = {}
         self._lock = Lock()
-        self._left_out: set[Place] = set()
+        self._left_out: set[TilePlace] = set()
         self._path: tuple[list[Waypoint], bool] = ([], False)
         self._pieces: dict[int, Piece] = {}
         self._next_best = NONE_FOUND
 
-    def place_of(self, name: str) -> str:
+    def path_in_words(self, name: str) -> str:
         return f"{name} in memory"
 
     def open_writer(self, tile: Tile) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def stored_tiles(self) -> set[Place]:
+    def stored_tiles(self) -> set[TilePlace]:
         with self._lock:
             return set(self._tiles)
 
@@ -100,10 +100,10 @@ class MemoryStore:
             if record is not None:
                 self._bytes.change([], [record.rows, record.cols])
 
-    def put_left_out(self, places: Iterable[Place]) -> None:
+    def put_left_out(self, places: Iterable[TilePlace]) -> None:
         self._left_out = set(places)
 
-    def get_left_out(self) -> set[Place]:
+    def get_left_out(self) -> set[TilePlace]:
         return self._left_out
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from longalign.model.pruning import SPACING, Anchors, RowLimits
 from longalign.store import schema
-from longalign.store.base import Place
+from longalign.store.base import TilePlace
 from longalign.store.datasets import LEFT_OUT_DATASETS, ROW_LIMITS_DATASETS, SEEDS_DATASETS, set_text, write
 from longalign.store.manifest import Manifest
 
@@ -46,13 +46,13 @@ def read_row_limits(file: h5py.File, manifest: Manifest) -> RowLimits:
     return np.stack([row, most], axis=1)
 
 
-def write_left_out(file: h5py.File, places: Iterable[Place]) -> None:
+def write_left_out(file: h5py.File, places: Iterable[TilePlace]) -> None:
     """Write the places of tiles into a new file."""
     values = np.array(sorted(places), np.int64).reshape(-1, 2)
     _write_columns(file, "tiles left out, which no optimal alignment visits", LEFT_OUT_DATASETS, values.T)
 
 
-def read_left_out(file: h5py.File, manifest: Manifest) -> set[Place]:
+def read_left_out(file: h5py.File, manifest: Manifest) -> set[TilePlace]:
     """The places of tiles in a file. Raises ValueError if they cannot be those of tiles."""
     rows, cols = schema.read_all(file, schema.left_out_specs(manifest))
     return set(zip(rows.tolist(), cols.tolist(), strict=True))

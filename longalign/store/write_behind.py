@@ -12,7 +12,7 @@ from longalign.errors import StoreError
 from longalign.events import Emit, Notice, ignore
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.store.base import NextBest, Piece, Place, Store, TileRecord
+from longalign.store.base import NextBest, Piece, Store, TilePlace, TileRecord
 from longalign.store.files import NotWritten
 from longalign.store.memory import KeptBytes
 from longalign.store.tile_writer import TileWriter
@@ -39,10 +39,10 @@ class WriteBehind:
         self._store, self._devices, self._emit = store, devices, emit
         self._thread = WorkerThreads(1, "store")
         self._changed = Condition()  # guards those below
-        self._unwritten: dict[Place, TileRecord] = {}
+        self._unwritten: dict[TilePlace, TileRecord] = {}
         self._error: BaseException | None = None
         self._is_holding = False
-        self._held: dict[Place, tuple[Tile, TileRecord]] = {}
+        self._held: dict[TilePlace, tuple[Tile, TileRecord]] = {}
         self._max_held, self._held_bytes = max_held, KeptBytes(None, "")
         self._last_result: Future[None] | None = None  # the thread writes in order
 
@@ -131,7 +131,7 @@ class WriteBehind:
                 self._error = self._error or error
             raise
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: TilePlace) -> None:
         with self._changed:
             self._unwritten.pop(place, None)
             self._changed.notify_all()
@@ -161,7 +161,7 @@ class WriteBehind:
         if self._error is not None:
             raise self._error
 
-    def stored_tiles(self) -> set[Place]:
+    def stored_tiles(self) -> set[TilePlace]:
         with self._changed:
             unwritten = {*self._unwritten, *self._held}
         # Those on their way first: a tile that arrives in the meantime is in the store's list.
@@ -191,7 +191,7 @@ class WriteBehind:
         self.flush()
         self._store.drop_tile(row, col)
 
-    def _drop_held(self, place: Place) -> bool:
+    def _drop_held(self, place: TilePlace) -> bool:
         """Drop a tile that is held back; returns whether it was. The caller holds the lock."""
         if place not in self._held:
             return False
@@ -199,14 +199,14 @@ class WriteBehind:
         self._held_bytes.change([], [record.rows, record.cols])
         return True
 
-    def place_of(self, name: str) -> str:
-        return self._store.place_of(name)
+    def path_in_words(self, name: str) -> str:
+        return self._store.path_in_words(name)
 
-    def put_left_out(self, places: Iterable[Place]) -> None:
+    def put_left_out(self, places: Iterable[TilePlace]) -> None:
         kept = set(places)
         self._write_later(lambda: self._store.put_left_out(kept))
 
-    def get_left_out(self) -> set[Place]:
+    def get_left_out(self) -> set[TilePlace]:
         return self._store.get_left_out()
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:

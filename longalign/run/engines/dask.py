@@ -41,7 +41,7 @@ from longalign.model.geometry import Tile
 from longalign.phases.left_out import LeftOut
 from longalign.run.engines.shared_store import SharedStoreEngine, open_device, sweep_stored_tile
 from longalign.store import DirectoryStore
-from longalign.store.base import DamagedTile, Place
+from longalign.store.base import DamagedTile, TilePlace
 from longalign.system.memory_limits import free_memory
 
 T = TypeVar("T")
@@ -160,7 +160,7 @@ class DaskEngine(SharedStoreEngine):
         super().__init__(store, self._tasks, len(self._workers), step, left_out)
         self._latest: dict[str, Future[TileFinished]] = {}
         self._losses: Counter[Tile] = Counter()
-        self._reported_cells: dict[Place, int] = {}
+        self._reported_cells: dict[TilePlace, int] = {}
         self._finished = self._reported = 0
         client.subscribe_topic(_TOPIC, self._receive)
 

@@ -21,7 +21,7 @@ from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.store import DirectoryStore
-from longalign.store.base import Place
+from longalign.store.base import TilePlace
 
 #: Held while a tile is swept: a back end serves one thread at a time, and a worker may have several threads.
 _device_lock = Lock()
@@ -91,7 +91,7 @@ class SharedStoreEngine:
 
     def _before(self, tile: Tile) -> LeftOut:
         """What the worker of a tile must know of that which was left out."""
-        neighbours: set[Place] = {(tile.row - 1, tile.col), (tile.row, tile.col - 1)}
+        neighbours: set[TilePlace] = {(tile.row - 1, tile.col), (tile.row, tile.col - 1)}
         return LeftOut(self._left_out.tiles & neighbours, self._left_out.reached)
 
     def _watched(self, tile: Tile, future: Future[TileFinished]) -> Future[TileFinished]:
