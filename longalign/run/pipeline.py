@@ -95,9 +95,9 @@ def run_all(
 
     Small pairs that are not stored are computed in batches, as far as memory allows. The outcomes of a batch
     come together; the outcome of any other pair comes before the next pair begins. An error ends the
-    iteration. But if `refused` is given, it gets some errors of pairs that are run by themselves, and the next
-    pair follows: the pair cannot be aligned (InputError, UsageError), or its store is of another run (OtherRun)
-    or damaged (DamagedStore).
+    iteration. But if `refused` is given, it gets some errors of pairs that are run by themselves, and the
+    next pair follows: the pair cannot be aligned (InputError, UsageError), or its store is of another run
+    (OtherRun) or damaged (DamagedStore).
     """
     for batch in batches(specs, resources):
         for spec in batch:
