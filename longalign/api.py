@@ -209,8 +209,8 @@ def align_many(
     """The optimal alignment of each pair (query, target), in order; see `align` for the parameters.
 
     Pairs are taken from the iterable as they are needed. Small ones are computed some hundred at a time, on
-    the first device, which is several times as fast as a call of `align` for each. The other arguments are
-    checked by the call itself. An error in a pair ends the iteration, after the alignments of the pairs
+    the first device, which is several times as fast as a call of `align` for each. The call
+    checks the other arguments. An error in a pair ends the iteration, after the alignments of the pairs
     before it.
 
     In the directory `store`, each pair has a store of its own, whose name is the number of the pair, such as
@@ -385,14 +385,14 @@ def _specs(
     strand: StrandChoice,
     prune: Prune,
 ) -> Iterator[RunSpec]:
-    """The runs of all pairs, as they are needed. The other arguments are checked now."""
+    """The runs of all pairs, made one by one. The other arguments are checked by this call."""
     if not isinstance(pairs, Iterable):
         raise InputError(f"pairs: want tuples of query and target, not {pairs!r:.60}")
 
     def spec_of(query: AnySequence, target: AnySequence) -> RunSpec:
         return _spec(command, query, target, scoring, mode, strand, prune=prune)
 
-    spec_of("", "")  # raises the error of an argument that no pair could be run with
+    spec_of("", "")  # an empty pair: raises an error if one of the other arguments is invalid
     return (spec_of(*_query_and_target(pair)) for pair in pairs)
 
 

@@ -25,7 +25,7 @@ class StoreError(LongalignError):
 
 
 class DamagedStore(StoreError):
-    """The file that says what a store is for is damaged, so nothing else in the store can be used."""
+    """The file that says what a store is for is damaged, so the store cannot be used."""
 
 
 class OtherRun(StoreError):

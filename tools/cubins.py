@@ -67,8 +67,8 @@ def sweep_kernel(config) -> Kernel:
         partial(sweep_kernel.build_kernel, config),
         PACKED_ARCH if config.numbers == "packed" else 0,
     )
-    most = config.max_registers or MAX_REGISTERS  # the assembler is held to it, and spills otherwise
-    return Kernel(sweep_name(config), build, sweep_kernel.SIGNATURE, most, most, least)
+    allowed = config.max_registers or MAX_REGISTERS  # the assembler is held to it, and spills otherwise
+    return Kernel(sweep_name(config), build, sweep_kernel.SIGNATURE, allowed, allowed, least)
 
 
 def sweep_name(config) -> str:

@@ -96,21 +96,25 @@ def _resume_command(options: Namespace) -> str | None:
     folder = Path(options.store)
     if not any((folder / name).is_file() for name in ("manifest.json", "plus/manifest.json", "pairs.json")):
         return None
-    again = [*(["--cluster", options.cluster] if options.cluster else []), *_limits(options)]
+    again = _resource_options(options)
     if "query" not in options:  # the store notes the output of `align`, not that of `resume`
         given = {name: getattr(options, name) for name in ("output", "json", "format")}
         again += [f"--{name}={value}" for name, value in given.items() if value is not None]
     return shlex.join(["longalign", "resume", as_argument(options.store), *again])
 
 
-def _limits(options: Namespace) -> list[str]:
-    """The given options that say what of the machine a run may use."""
+def _resource_options(options: Namespace) -> list[str]:
+    """The arguments that repeat which machines, devices, threads and memory the user has chosen."""
     from longalign.system.sizes import format_size
 
-    given = {"backend": None if options.backend == "auto" else options.backend, "threads": options.threads}
-    given["mem"] = None if options.mem is None else format_size(options.mem)
-    limits = [f"--{name}={value}" for name, value in given.items() if value is not None]
-    return limits + [f"--device={number}" for number in options.device]
+    chosen = {
+        "cluster": options.cluster,
+        "backend": None if options.backend == "auto" else options.backend,
+        "threads": options.threads,
+        "mem": None if options.mem is None else format_size(options.mem),
+    }
+    arguments = [f"--{name}={value}" for name, value in chosen.items() if value is not None]
+    return arguments + [f"--device={number}" for number in options.device]
 
 
 def as_argument(path: str) -> str:

@@ -238,7 +238,7 @@ def _state(report: dict[str, Any]) -> str:
     path = Path(report["path"])
     store = str(path.parent if PairStores.are_in(path.parent) else path)
     again = shlex.join(["longalign", "resume", as_argument(store)])
-    return f"not done; unless it is being run, go on with: {again}"
+    return f"not done; if no process is running it, go on with: {again}"
 
 
 def _next_best_in_words(report: dict[str, Any]) -> str:

@@ -82,8 +82,8 @@ has no N: with --unknown mismatch, it scores as the worst pair, -125; LASTZ take
 """
 _CLUSTER_HELP = """\
 The workers of a Dask scheduler sweep the matrix (phase 1), each one tile at a time; phases 2 and 3 run in
-this process. All must see the store under the same path. --backend applies to the workers, too, which use the
-threads that Dask gave them or their first GPU. --threads, --device and --mem apply to this process only.
+this process. All must see the store under the same path. --backend applies to the workers, too. Each uses the
+threads that Dask gave it, or its first GPU. --threads, --device and --mem apply to this process only.
 """
 
 

@@ -108,7 +108,7 @@ class Fields:
 
 
 def whole(value: object, name: str, minimum: int, maximum: int) -> int:
-    """`value` if it is a whole number from `minimum` to `maximum`, both included. True and False are none.
+    """`value` if it is a whole number from `minimum` to `maximum`, both included, and no bool.
 
     Raises InputError, with `name`, otherwise.
     """

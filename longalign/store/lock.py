@@ -1,7 +1,7 @@
 """The lock of a store: at most one run writes to it.
 
-The workers of a cluster write tiles without a lock of their own. A tile has the same content whoever writes
-it, so a worker that outlives its run does no harm.
+The workers of a cluster take no lock. They write nothing but tiles, each in one step, and a tile is right
+whichever worker has computed it. So a worker that outlives its run does no harm.
 
 Two locks are taken. The lock on the directory holds as long as the store exists, since removing the directory
 removes the store; but some network file systems cannot lock directories. The file `lock` is locked as well

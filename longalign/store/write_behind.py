@@ -25,8 +25,8 @@ class WriteBehind:
     Until a tile is written, it is read from memory. While tiles are swept, at most `devices` of them wait to
     be written: one for each device, or part of one, that sweeps. The list of tiles left out, paths and pieces
     are the results that follow from tiles. If a write fails, later tiles are still written, but no results.
-    `flush` and every later call that stores, drops or reads a tile, or stores a result, raise the error, but
-    for tiles that are held back.
+    `flush` and every later call that stores, drops or reads a tile, or stores a result, raise the error. Only
+    calls for tiles that are held back do not.
     Leaving the context waits for all writes. It raises the error of a failed write unless the block itself
     raised one.
 
@@ -71,8 +71,8 @@ class WriteBehind:
         """Hold tiles back until the block ends well.
 
         If the block raises, the held tiles are lost. From then on, this store takes no more tiles: a sweep
-        that still runs loses its result, too. No caller goes on with the store after such an error: a block
-        reads no tile from disk (`Slabs.open_engine`), so none can be damaged and swept again.
+        that still runs loses its result, too. No caller goes on with the store after such an error. In such
+        a block no tile is read from disk (`Slabs.open_engine`), so none is found damaged and swept again.
         """
         advice = "or resume the run, which then holds no tiles back"
         self._is_holding, self._held_bytes = True, KeptBytes(self._max_held, advice)

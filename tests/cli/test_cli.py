@@ -492,7 +492,7 @@ def test_inspect(run, refuse, pair):
     assert (report["tiles_done"], report["cells_done"], report["pieces_done"]) == (0, 0, 1)
     assert (report["score"], report["done"]) == (None, False)
     assert (
-        "\nstate    not done; unless it is being run, go on with: longalign resume s\n"
+        "\nstate    not done; if no process is running it, go on with: longalign resume s\n"
         in run("inspect", "s")[1]
     )
     Path("s").rename("my store")
@@ -1012,7 +1012,7 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
         ),
         (
             ["align", "q.fa", "t.fa", "--store", "it's", "--cluster", "tcp://host:1"],
-            "interrupted; go on with: longalign resume 'it'\"'\"'s' --cluster tcp://host:1",
+            "interrupted; go on with: longalign resume 'it'\"'\"'s' --cluster=tcp://host:1",
         ),
         (
             ["resume", "it's", "--threads=2", "--mem=1.5G", "--backend=cpu"],
