@@ -104,7 +104,7 @@ def _seconds(spec: RunSpec, device: Backend) -> float:
     if spec.is_eager or spec.top > 1:
         return inf
     lengths = spec.query.length, spec.target.length
-    return len(spec.sides) * device.sweep_seconds(*lengths, spec.scoring, spec.mode.starts_anywhere)
+    return len(spec.per_strand) * device.sweep_seconds(*lengths, spec.scoring, spec.mode.starts_anywhere)
 
 
 def default_memory() -> int:

@@ -729,7 +729,7 @@ _STORE = (
     Fault(
         "tiles left out are not listed after a damaged tile",
         "longalign/run/three_phases.py",
-        "    end = _swept(side, sides, recorder)\n    left_out = side.lattice.left_out\n",
+        "    end = _swept(run, runs, recorder)\n    left_out = run.lattice.left_out\n",
         "    left_out = side.lattice.left_out\n    before = {*left_out.tiles}\n"
         "    end = _swept(side, sides, recorder)\n    left_out.listed = frozenset(before)\n",
         (

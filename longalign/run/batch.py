@@ -24,7 +24,7 @@ from longalign.phases.score import end_cell
 from longalign.phases.stitch import stitch_all
 from longalign.phases.tile_step import sweep_job
 from longalign.run.grid_bytes import fits_without_tiles
-from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
+from longalign.run.outcome import Outcome, Recorder, best_strand, checked_alignment, strand_scores
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.run.strand_advice import advise
@@ -74,14 +74,14 @@ def _is_small(spec: RunSpec, resources: Resources) -> bool:
 
 def _cells(spec: RunSpec) -> int:
     """The cells of a run, on all strands."""
-    return spec.query.length * spec.target.length * len(spec.sides)
+    return spec.query.length * spec.target.length * len(spec.per_strand)
 
 
 def fits(specs: Sequence[RunSpec], resources: Resources) -> bool:
     """Whether there is memory for all of these runs together."""
     rows, cols = (sum(getattr(spec, side).length for spec in specs) for side in ("query", "target"))
     command: Command = "align" if any(spec.command == "align" for spec in specs) else "score"
-    strands = max(len(spec.sides) for spec in specs)
+    strands = max(len(spec.per_strand) for spec in specs)
     return fits_without_tiles(Request(rows, cols, command, strands=strands), resources)
 
 
@@ -128,14 +128,14 @@ class _Scored:
 
 def _score(specs: Sequence[RunSpec], backend: Backend, progress: Progress) -> list[_Scored]:
     """Phase 1: sweep all matrices, of every strand that is asked for."""
-    lattices = [[_lattice(side) for side in spec.sides] for spec in specs]
-    _sweep([lattice for sides in lattices for lattice in sides], backend, progress)
+    lattices = [[_lattice(one) for one in spec.per_strand] for spec in specs]
+    _sweep([lattice for of_spec in lattices for lattice in of_spec], backend, progress)
     scored = []
     for spec, of_spec in zip(specs, lattices, strict=True):
         ends = [*map(end_cell, of_spec)]
-        best = best_side(ends)
-        scores = strand_scores(spec.sides, ends)
-        scored.append(_Scored(spec.sides[best], of_spec[best], ends[best], scores))
+        best = best_strand(ends)
+        scores = strand_scores(spec.per_strand, ends)
+        scored.append(_Scored(spec.per_strand[best], of_spec[best], ends[best], scores))
     return scored
 
 

@@ -57,36 +57,36 @@ def find_bound(
             recorder(Notice(f"{needs_every_cell(spec)} need all cells of the matrix, so none is left out"))
         return None
     with recorder.phase("seed"), _gains_thread() as threads:
-        sides = {strand: _Side(problem, threads) for strand, problem in problems.items()}
-        for side in sides.values():
-            side.find_seeds(backend, recorder.advance, more_for_related=not is_stored)
-        best = max((side.alignment.score for side in sides.values() if side.alignment), default=None)
+        on_strands = {strand: _StrandSeeds(problem, threads) for strand, problem in problems.items()}
+        for seeds in on_strands.values():
+            seeds.find_seeds(backend, recorder.advance, more_for_related=not is_stored)
+        best = max((seeds.alignment.score for seeds in on_strands.values() if seeds.alignment), default=None)
         if best is None:
             return None
         prunings: dict[Strand, Pruning] = {}
         findings: dict[Strand, Findings] = {}
         shares: list[float] = []
-        for strand, side in sides.items():
-            if side.alignment is None:
-                prunings[strand] = side.take_pruning(best)
+        for strand, seeds in on_strands.items():
+            if seeds.alignment is None:
+                prunings[strand] = seeds.take_pruning(best)
                 continue
-            closer = _Closer(side.problem, side.alignment, backend, devices, threads, recorder.advance)
-            prunings[strand], share, findings[strand] = closer.pruning(side.take_pruning(best))
+            closer = _Closer(seeds.problem, seeds.alignment, backend, devices, threads, recorder.advance)
+            prunings[strand], share, findings[strand] = closer.pruning(seeds.take_pruning(best))
             shares.append(share)
-        share = sum(shares) / len(sides)
+        share = sum(shares) / len(on_strands)
         if share > max_share:
             return None
         cells = {
             strand: milestones
-            for strand, side in sides.items()
-            if (milestones := side.milestones(best)) is not None
+            for strand, seeds in on_strands.items()
+            if (milestones := seeds.milestones(best)) is not None
         }
     recorder(BoundFound(best, share))
     return KnownBound(best, share, prunings, findings, milestones=cells)
 
 
 @dataclass(slots=True)
-class _Side:
+class _StrandSeeds:
     """What seeds give on one strand: an alignment, and gains by letters and absent words."""
 
     problem: Problem
@@ -176,8 +176,8 @@ class _Closer:
     def _seconds_of(self, device: Backend | DeviceFacts) -> float:
         if isinstance(device, DeviceFacts):
             return device.seconds
-        sides = len(self.problem.query), len(self.problem.target)
-        return device.sweep_seconds(*sides, self.problem.scoring, self.problem.has_floor)
+        lengths = len(self.problem.query), len(self.problem.target)
+        return device.sweep_seconds(*lengths, self.problem.scoring, self.problem.has_floor)
 
 
 def needs_every_cell(spec: RunSpec) -> str:

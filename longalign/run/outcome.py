@@ -121,15 +121,15 @@ def checked_alignment(
     return alignment
 
 
-def strand_scores(sides: Sequence[RunSpec], ends: Sequence[Waypoint | None]) -> dict[Strand, Number | None]:
+def strand_scores(specs: Sequence[RunSpec], ends: Sequence[Waypoint | None]) -> dict[Strand, Number | None]:
     """The best scores of these strands, in the units that the user gave; None where there is no end cell."""
     return {
-        side.query.strand: None if end is None else side.scoring.unscaled(end.value)
-        for side, end in zip(sides, ends, strict=True)
+        spec.query.strand: None if end is None else spec.scoring.unscaled(end.value)
+        for spec, end in zip(specs, ends, strict=True)
     }
 
 
-def best_side(ends: Sequence[Waypoint]) -> int:
+def best_strand(ends: Sequence[Waypoint]) -> int:
     """The number of the strand with the best score; of equal ones, the first."""
     return max(range(len(ends)), key=lambda number: ends[number].value)
 

@@ -32,7 +32,7 @@ from longalign.run.request import Request, Resources
 from longalign.run.slabs import Slabs
 from longalign.run.spec import RunSpec
 from longalign.run.three_phases import (
-    Side,
+    StrandRun,
     lattice_of,
     listed_as_left_out,
     missing_cells_of,
@@ -163,17 +163,17 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     known = _find_bound(spec, problems, resources, recorder)
     request = Request.of(spec, known=known)
     grid = plan(request, resources)
-    sides = []
-    for side in spec.sides:
-        milestones = known.milestones.get(side.query.strand) if known is not None else None
+    runs = []
+    for on_strand in spec.per_strand:
+        milestones = known.milestones.get(on_strand.query.strand) if known is not None else None
         slabs = Slabs.of(grid, milestones, request, resources)
         max_bytes = (
             max_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
         )
         store = MemoryStore(request.edges_only, max_bytes, slabs.rows_above(grid))
-        lattice = lattice_of(side, problems, grid, store, known)
-        sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
-    return with_next_best(run_phases(sides, resources, recorder), sides, resources, recorder)
+        lattice = lattice_of(on_strand, problems, grid, store, known)
+        runs.append(StrandRun(on_strand, lattice, partial(slabs.open_engine, lattice), slabs.backends))
+    return with_next_best(run_phases(runs, resources, recorder), runs, resources, recorder)
 
 
 def _find_bound(
@@ -217,7 +217,7 @@ def _first_store(
 
     Raises OtherRun if `path` is of other strands.
     """
-    first = spec.sides[0]
+    first = spec.per_strand[0]
     assert first.store is not None
     if is_store(first.store):
         return DirectoryStore.open(first.store)
@@ -248,20 +248,20 @@ def _accepted(
         what = "the store of one strand of a run over both"
         raise UsageError(f"{first.path}: {what}: resume {place_of_both(first.path)}")
     stores = [first]
-    for side in spec.sides:
-        assert side.store is not None
-        if side.store != first.path:
-            exists = is_store(side.store)
-            manifest = replace(first.manifest, strand=side.query.strand)
-            new = partial(DirectoryStore.create, side.store, manifest, side.query, side.target)
-            stores.append(stack.enter_context(DirectoryStore.open(side.store) if exists else new()))
+    for on_strand in spec.per_strand:
+        assert on_strand.store is not None
+        if on_strand.store != first.path:
+            exists = is_store(on_strand.store)
+            manifest = replace(first.manifest, strand=on_strand.query.strand)
+            new = partial(DirectoryStore.create, on_strand.store, manifest, on_strand.query, on_strand.target)
+            stores.append(stack.enter_context(DirectoryStore.open(on_strand.store) if exists else new()))
         stored = stores[-1].manifest
-        asked = side.manifest(stored.grid, None if spec.prune == "off" else stored.pruned_with)
-        stored.refuse_other(side.store, asked)
+        asked = on_strand.manifest(stored.grid, None if spec.prune == "off" else stored.pruned_with)
+        stored.refuse_other(on_strand.store, asked)
         if asked.pruned_with is not None and not spec.prunes:
             why = f"the store leaves out cells that {needs_every_cell(spec)} need"
-            raise OtherRun(f"{side.store}: {why}: begin a new one")
-        _mend_copies(side, stores[-1], emit)  # the workers of a cluster read only these
+            raise OtherRun(f"{on_strand.store}: {why}: begin a new one")
+        _mend_copies(on_strand, stores[-1], emit)  # the workers of a cluster read only these
     return tuple(stores)
 
 
@@ -348,11 +348,11 @@ def _run_stored(
         if any(store.has_results() for store in stores):
             assert spec.store is not None
             stack.enter_context(contradictions_refused(spec.store))
-        sides = [
-            _stored_side(side, store, request, resources, cluster, stack, recorder)
-            for side, store in zip(spec.sides, stores, strict=True)
+        runs = [
+            _stored_strand_run(on_strand, store, request, resources, cluster, stack, recorder)
+            for on_strand, store in zip(spec.per_strand, stores, strict=True)
         ]
-        outcome = with_next_best(run_phases(sides, resources, recorder), sides, resources, recorder)
+        outcome = with_next_best(run_phases(runs, resources, recorder), runs, resources, recorder)
     if cluster is None:
         return outcome
     return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
@@ -378,7 +378,7 @@ def _known_bound(store: DirectoryStore, emit: Emit) -> KnownBound | None:
     return replace(known, findings={strand: findings})
 
 
-def _stored_side(
+def _stored_strand_run(
     spec: RunSpec,
     store: DirectoryStore,
     request: Request,
@@ -386,7 +386,7 @@ def _stored_side(
     cluster: Cluster | None,
     stack: ExitStack,
     emit: Emit,
-) -> Side:
+) -> StrandRun:
     """One strand of a run, in its store. The workers of a cluster, if there is one, sweep missing tiles."""
     grid, known = store.manifest.grid, _known_bound(store, emit)
     lattice = lattice_of(spec, problems_of(spec), grid, store, known, emit)
@@ -397,14 +397,14 @@ def _stored_side(
         max_held = max_kept_bytes(grid, in_memory, resources, devices) if slabs.rows else None
         writing = stack.enter_context(WriteBehind(store, devices, emit, max_held))
         lattice = replace(lattice, store=writing)
-        return Side(spec, lattice, partial(_engine_of, slabs, lattice, writing), slabs.backends)
+        return StrandRun(spec, lattice, partial(_engine_of, slabs, lattice, writing), slabs.backends)
 
     def open_engine() -> AbstractContextManager[Engine]:
         if missing_cells_of(lattice.grid, store, lattice.left_out.tiles) == 0:
             return LocalEngine(lattice, resources.backends)
         return cluster.engine(store, lattice.left_out, emit)
 
-    return Side(spec, lattice, open_engine, resources.backends)
+    return StrandRun(spec, lattice, open_engine, resources.backends)
 
 
 @contextmanager

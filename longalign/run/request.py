@@ -104,7 +104,7 @@ class Request:
             spec.start_states,
             spec.scoring,
             spec.mode,
-            len(spec.sides),
+            len(spec.per_strand),
             1.0 if known is None else known.share,
             0 if known is None else known.score,
             spec.top,

@@ -31,7 +31,7 @@ class RunSpec:
 
     Everything that is finished is kept in `store`, a directory, or in memory if there is none. With
     `start_states` "eager", phase 1 keeps start states as well: phase 2 then only reads them, and so does
-    `trace_cell`. The `query` is held on its `strand`; for "both", `sides` gives a run for each strand.
+    `trace_cell`. The `query` is held on its `strand`; for "both", `per_strand` gives a run for each strand.
 
     In local mode, `top` > 1 asks for that many alignments on one strand, no two of which use the same letter
     pair. No alignment with a score below `min_score`, in the units that the user gave, is returned.
@@ -83,7 +83,7 @@ class RunSpec:
         )
 
     @property
-    def sides(self) -> tuple[RunSpec, ...]:
+    def per_strand(self) -> tuple[RunSpec, ...]:
         """The run itself, or, for both strands, a run for each; each with a store of its own."""
         strands = STRANDS_OF[self.strand]
         if len(strands) == 1:

@@ -35,7 +35,7 @@ from longalign.phases.walk import walk
 from longalign.run.damage import mending, read_unless_damaged
 from longalign.run.engines.local import LocalEngine
 from longalign.run.next_best import next_best
-from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
+from longalign.run.outcome import Outcome, Recorder, best_strand, checked_alignment, strand_scores
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.run.strand_advice import advise
@@ -48,7 +48,7 @@ _PATH_INTERVAL = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class StrandRun:
     """One strand of the query in a run: what is asked for on it, its lattice, and what sweeps its tiles.
 
     `backends` are those of this process that may sweep tiles, parts of its devices or whole ones.
@@ -74,7 +74,7 @@ class Side:
 def problems_of(spec: RunSpec) -> dict[Strand, Problem]:
     """The problem of each strand that a run asks for."""
     return {
-        side.query.strand: Problem.of(side.query, side.target, side.scoring, side.mode) for side in spec.sides
+        one.query.strand: Problem.of(one.query, one.target, one.scoring, one.mode) for one in spec.per_strand
     }
 
 
@@ -86,7 +86,7 @@ def lattice_of(
     known: KnownBound | None,
     emit: Emit = ignore,
 ) -> StoreLattice:
-    """The lattice of one side in its store, pruned if a bound is known. Its problem is among `problems`."""
+    """The lattice of one strand in its store, pruned if a bound is known. Its problem is among `problems`."""
     strand = spec.query.strand
     problem = problems[strand]
     if known is not None:
@@ -110,28 +110,28 @@ def missing_cells_of(grid: Grid, store: Store, left_out: Set[TilePlace]) -> int:
     return grid.cells - sum(grid.tile(*place).cells for place in store.stored_tiles() | left_out)
 
 
-def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> Outcome:
-    """All phases: phase 1 on each side, the others on the side with the best score. The first wins a tie."""
-    backend, spec = resources.backends[0], sides[0].spec
-    expected = sum(_phase_1_seconds(side, resources) for side in sides) if spec.command == "align" else 0.0
+def run_phases(runs: Items[StrandRun], resources: Resources, recorder: Recorder) -> Outcome:
+    """Phase 1 on each strand, then the others on the strand with the best score. The first wins a tie."""
+    backend, spec = resources.backends[0], runs[0].spec
+    expected = sum(_phase_1_seconds(run, resources) for run in runs) if spec.command == "align" else 0.0
     with (
         compiles_reported(recorder),
         path_kernels_compiled(
-            backend, spec.scoring, sides[0].lattice.problem.has_floor, expected
+            backend, spec.scoring, runs[0].lattice.problem.has_floor, expected
         ) as wait_for_path_kernels,
     ):
-        found = [mending(partial(_score, side, sides, recorder), side.lattice, recorder) for side in sides]
-        best = best_side(found)
-        if not sides[best].is_exact(found[best]):
+        found = [mending(partial(_score, run, runs, recorder), run.lattice, recorder) for run in runs]
+        best = best_strand(found)
+        if not runs[best].is_exact(found[best]):
             raise InternalError("phase 1 has not found the score that seeds have found")
-        exact = [end if side.is_exact(end) else None for side, end in zip(sides, found, strict=True)]
-        spec, end, alignment = sides[best].spec, found[best], None
-        if len(sides) == 1 and len(sides[0].lattice.problem.excluded) == 0:  # the first alignment
+        exact = [end if run.is_exact(end) else None for run, end in zip(runs, found, strict=True)]
+        spec, end, alignment = runs[best].spec, found[best], None
+        if len(runs) == 1 and len(runs[0].lattice.problem.excluded) == 0:  # the first alignment
             advise(spec, end.value, recorder)
         if spec.command == "align" and spec.scoring.reaches(end.value, spec.min_score):
             wait_for_path_kernels()
-            find_end = partial(_score, sides[best], sides, recorder)
-            alignment = _align(spec, sides[best].lattice, find_end, backend, recorder)
+            find_end = partial(_score, runs[best], runs, recorder)
+            alignment = _align(spec, runs[best].lattice, find_end, backend, recorder)
     return Outcome(
         spec,
         end,
@@ -139,35 +139,35 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
         phases=tuple(recorder.finished),
         backend=backend.describe(),
         compile_seconds=recorder.compile_seconds,
-        strand_scores=strand_scores([side.spec for side in sides], exact),
+        strand_scores=strand_scores([run.spec for run in runs], exact),
     )
 
 
-def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
-    """The outcome with the next best alignments that its spec asks for, on the only side.
+def with_next_best(first: Outcome, runs: Items[StrandRun], resources: Resources, emit: Emit) -> Outcome:
+    """The outcome with the next best alignments that its spec asks for, on the only strand.
 
     The search ends with an alignment that scores less than `min_score`. It is traced only for a store, which
     keeps it.
     """
-    able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
+    able, sweepers = ([*map(excluding, each)] for each in (resources.backends, runs[0].backends))
     spec = first.spec if first.spec.store is None else replace(first.spec, min_score=None)
 
     def run_round(lattice: StoreLattice, changed: ChangedTiles) -> Outcome:
-        side = Side(spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)
-        found = run_phases([side], replace(resources, backends=able), Recorder(emit))
+        run = StrandRun(spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)
+        found = run_phases([run], replace(resources, backends=able), Recorder(emit))
         return replace(found, spec=first.spec)
 
-    return first.followed_by(next_best(first, sides[0].lattice, run_round, emit))
+    return first.followed_by(next_best(first, runs[0].lattice, run_round, emit))
 
 
-def _phase_1_seconds(side: Side, resources: Resources) -> float:
+def _phase_1_seconds(run: StrandRun, resources: Resources) -> float:
     """Seconds of phase 1 on all devices together, if all cells of the missing tiles were computed."""
-    problem, missing = side.lattice.problem, side.missing_cells
+    problem, missing = run.lattice.problem, run.missing_cells
     if missing == 0:
         return 0.0
     size = len(problem.query), len(problem.target)
     seconds = resources.backends[0].sweep_seconds(*size, problem.scoring, problem.has_floor)
-    return seconds * missing / side.lattice.grid.cells / len(resources.backends)
+    return seconds * missing / run.lattice.grid.cells / len(resources.backends)
 
 
 def _align(
@@ -187,28 +187,28 @@ def _align(
     return checked_alignment(spec, path, piece, codes=codes)
 
 
-def _score(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:
-    """The end cell of one side, all of whose tiles are then stored or listed as left out."""
-    end = _swept(side, sides, recorder)
-    left_out = side.lattice.left_out
+def _score(run: StrandRun, runs: Items[StrandRun], recorder: Recorder) -> Waypoint:
+    """The end cell on one strand, all of whose tiles are then stored or listed as left out."""
+    end = _swept(run, runs, recorder)
+    left_out = run.lattice.left_out
     if left_out.tiles != left_out.listed:
-        side.lattice.store.put_left_out(left_out.tiles)
+        run.lattice.store.put_left_out(left_out.tiles)
         left_out.listed = frozenset(left_out.tiles)
     return end
 
 
-def _swept(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:
-    """The end cell of one side. Phase 1 of all sides is reported as one phase."""
-    total, missing = sum(s.lattice.grid.cells for s in sides), sum(s.missing_cells for s in sides)
+def _swept(run: StrandRun, runs: Items[StrandRun], recorder: Recorder) -> Waypoint:
+    """The end cell on one strand. Phase 1 of all strands is reported as one phase."""
+    total, missing = sum(each.lattice.grid.cells for each in runs), sum(each.missing_cells for each in runs)
     if missing == 0 and recorder.has("score"):
-        with side.open_engine() as engine:
-            return score(side.lattice, engine, ignore)
-    continues = side is not sides[-1] and not recorder.has("score")
+        with run.open_engine() as engine:
+            return score(run.lattice, engine, ignore)
+    continues = run is not runs[-1] and not recorder.has("score")
     with (
         recorder.phase("score", total, total - missing, continues=continues),
-        side.open_engine() as engine,
+        run.open_engine() as engine,
     ):
-        return score(side.lattice, engine, recorder)
+        return score(run.lattice, engine, recorder)
 
 
 def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Recorder) -> list[Waypoint]:

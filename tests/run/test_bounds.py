@@ -100,10 +100,10 @@ def test_it_comes_with_what_each_strand_can_leave_out(pair, strand, inverted):
     pair = replace(pair, target=turned + pair.target[inverted:])
     known, _ = bound_of(pair, 1.0, strand=strand)
     spec = replace(pair.spec(), strand=strand)
-    assert set(known.prunings) == {side.query.strand for side in spec.sides}
-    for side in spec.sides:
-        pruning = known.prunings[side.query.strand]
-        expected = Problem.of(side.query, side.target, side.scoring, side.mode).pruning_by(known.score)
+    assert set(known.prunings) == {one.query.strand for one in spec.per_strand}
+    for one in spec.per_strand:
+        pruning = known.prunings[one.query.strand]
+        expected = Problem.of(one.query, one.target, one.scoring, one.mode).pruning_by(known.score)
         assert (pruning.bound, pruning.rises) == (known.score, True)
         assert all(map(np.array_equal, pruning.query.arrays, expected.query.arrays))
         assert all(map(np.array_equal, pruning.target.arrays, expected.target.arrays))
