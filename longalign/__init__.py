@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from longalign.fasta import read_sequence
+    from longalign.formats.biopython import to_biopython
     from longalign.formats.paf import write_paf
     from longalign.formats.verify import Verification, verify_paf
     from longalign.model.alignment import Alignment, Op
@@ -54,6 +55,7 @@ __all__ = [
     "score",
     "score_many",
     "statistics",
+    "to_biopython",
     "trace",
     "verify_paf",
     "write_paf",
@@ -67,6 +69,7 @@ _NAMES_OF = {
         *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
     ),
     "fasta": ("read_sequence",),
+    "formats.biopython": ("to_biopython",),
     "formats.paf": ("write_paf",),
     "formats.verify": ("Verification", "verify_paf"),
     "model.alignment": ("Alignment", "Op"),

@@ -1111,6 +1111,20 @@ _FORMATS = (
         ("tests/formats/test_paf.py::test_coordinates_are_those_of_whole_records",),
     ),
     Fault(
+        "a place on the minus strand counted from the start of the record",
+        "longalign/model/sequence.py",
+        "return self.record_length - end, self.record_length - start",
+        "return start, end",
+        ("tests/formats/test_conversions.py::test_a_block_of_maf",),
+    ),
+    Fault(
+        "target and query letters between blocks of a chain exchanged",
+        "longalign/formats/chain.py",
+        "zip(sizes[:-1].tolist(), target_gaps.tolist(), query_gaps.tolist(), strict=True)",
+        "zip(sizes[:-1].tolist(), query_gaps.tolist(), target_gaps.tolist(), strict=True)",
+        ("tests/formats/test_conversions.py::test_a_chain",),
+    ),
+    Fault(
         "NM not verified",
         "longalign/formats/verify.py",
         '"tag NM", record.edit_distance,',

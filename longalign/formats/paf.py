@@ -53,7 +53,7 @@ from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.strand import STRAND_SYMBOLS
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.system.rationals import Number, is_decimal, parse_number, simplest, spell
+from longalign.system.rationals import Number, parse_number, simplest, spell, spell_decimal
 
 NO_MAPPING_QUALITY = 255
 _COLUMNS = 12
@@ -167,7 +167,7 @@ def format_score(scoring: Scoring, score: Number) -> str:
     """The tag `AS`: a whole number, or a decimal if the scoring has numbers that are not whole."""
     if scoring.scale == 1:
         return f"AS:i:{score}"
-    return f"AS:f:{spell(score) if is_decimal(score) else float(score)}"
+    return f"AS:f:{spell_decimal(score)}"
 
 
 @lru_cache(maxsize=16)  # lines of one file repeat it, and loading a matrix takes milliseconds

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from longalign.errors import UsageError
+from longalign.formats import maf, tsv
+from longalign.formats.chain import write_chain
 from longalign.formats.paf import write_paf
-from longalign.formats.tsv import HEADER, write_tsv
 from longalign.model.alignment import Alignment
 
 
@@ -46,12 +47,14 @@ class Format:
 #: The default comes first.
 FORMATS = (
     Format("paf", (".paf",), "PAF with a CIGAR", write_paf, is_verifiable=True),
-    Format("tsv", (".tsv",), "a table with one row for each alignment", write_tsv, HEADER),
+    Format("tsv", (".tsv",), "a table with one row for each alignment", tsv.write_tsv, tsv.HEADER),
+    Format("maf", (".maf",), "UCSC's MAF, with all letters", maf.write_maf, maf.HEADER),
+    Format("chain", (".chain",), "UCSC's chains, for liftOver from target to query", write_chain),
 )
 
 
 #: Endings of formats that are not written: a user who names one expects that format.
-_NOT_WRITTEN = (".sam", ".bam", ".cram", ".maf", ".axt", ".psl", ".chain", ".delta", ".gfa")
+_NOT_WRITTEN = (".sam", ".bam", ".cram", ".axt", ".psl", ".delta", ".gfa")
 
 
 def resolve_format(name: str | None, path: str | os.PathLike[str]) -> Format:

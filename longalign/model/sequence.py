@@ -139,6 +139,16 @@ class Sequence:
         """Where the first `count` letters along the strand end, in the forward coordinates of the record."""
         return self.offset + (count if self.strand == "plus" else self.length - count)
 
+    def along_record(self, start: int, end: int) -> tuple[int, int]:
+        """A half-open range of `letters` as one of the whole record, counted along the strand.
+
+        On the minus strand it counts from the end of the record, as MAF and chain files do.
+        """
+        start, end = self.offset + start, self.offset + end
+        if self.strand == "plus":
+            return start, end
+        return self.record_length - end, self.record_length - start
+
     @property
     def length(self) -> int:
         """Number of letters."""

@@ -74,6 +74,11 @@ def spell(value: Number) -> str:
     return f"{'-' * (top < 0)}{whole}{'.' * bool(rest)}{rest}"
 
 
+def spell_decimal(value: Number) -> str:
+    """The number as a decimal: exactly if it has a finite one, otherwise the nearest double."""
+    return spell(value) if is_decimal(value) else str(float(value))
+
+
 def as_json(value: Number) -> int | float | str:
     """A number that JSON spells exactly, or a fraction as text."""
     if value.denominator == 1:

@@ -294,7 +294,7 @@ def test_any_other_ending_means_paf(run, pair, name):
 
 def test_an_ending_that_promises_another_format_is_refused_before_the_run(refuse, pair):
     code, text = refuse("align", *pair, "-o", "x.sam", "--store", "s")
-    assert (code, text) == (2, "x.sam: this format is not written; the formats are paf, tsv")
+    assert (code, text) == (2, "x.sam: this format is not written; the formats are paf, tsv, maf, chain")
     assert not Path("s").exists()
 
 

@@ -43,7 +43,7 @@ def test_a_name_goes_before_an_ending(name: str | None, path: str, expected: str
     assert resolve_format(name, path).name == expected
 
 
-@pytest.mark.parametrize("path", ["x.sam", "a/b.BAM", "x.maf"])
+@pytest.mark.parametrize("path", ["x.sam", "a/b.BAM", "x.psl"])
 def test_the_ending_of_a_format_that_is_not_written_is_refused(path: str) -> None:
     with pytest.raises(UsageError, match=f"{path}: this format is not written; the formats are paf, tsv"):
         resolve_format(None, path)
