@@ -19,7 +19,7 @@ from threading import Event
 
 from longalign.backends.base import Backend
 from longalign.backends.compilation import is_on_disk, waiting_for_compiler
-from longalign.backends.kernel_cache import is_writable
+from longalign.backends.kernel_cache import is_writable, why_not_writable
 from longalign.errors import BackendError
 from longalign.model.scoring import Scoring
 from longalign.system.memory_limits import free_memory
@@ -73,11 +73,12 @@ def compiled_in_processes(
     def replacement(ended: subprocess.Popen[str]) -> subprocess.Popen[str]:
         if not is_left.is_set():
             with suppress(OSError):  # the system refuses another process
-                processes.append(_start(backend.name, niceness))
+                started = _start(backend.name, niceness)
+                processes.append(started)
                 # If the block was left while this process started, it was not among those that were ended.
                 if is_left.is_set():
-                    processes[-1].kill()
-                return processes[-1]
+                    started.kill()
+                return started
         return ended
 
     def compile_one(name: str) -> Outcome:
@@ -139,8 +140,8 @@ def compile_all(backend: Backend, names: Sequence[str], advance: Callable[[], ob
     Raises BackendError if the cache is not writable or no process can be started. Also raises it if a kernel
     does not compile, naming one such kernel, after all other kernels were tried.
     """
-    if not is_writable():
-        raise BackendError("the directory of compiled kernels cannot be written: set XDG_CACHE_HOME")
+    if (why := why_not_writable()) is not None:
+        raise BackendError(f"compiled kernels cannot be kept, as {why}: set XDG_CACHE_HOME")
     failures = []
     with compiled_in_processes(backend, names, processors()) as futures:
         if not futures:

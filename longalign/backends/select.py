@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from longalign.backends.base import Backend
 from longalign.errors import BackendError, UsageError
 from longalign.system.gc_pause import collector_at_rest
-from longalign.system.threads import processors
 
 CHOICES = ("auto", "cpu", "cuda")
 
@@ -51,4 +50,4 @@ def open_backends(
         raise UsageError("CUDA devices were chosen (--device), but the CPU back end is to be used")
     from longalign.backends.cpu import CpuBackend
 
-    return [CpuBackend(threads or processors())]
+    return [CpuBackend(threads)]

@@ -39,7 +39,11 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     descriptors of this process (/dev/fd/3), after what was written to them before; they stay open. "-" is
     stdout, which is flushed and stays open. A closed pipe raises BrokenPipeError.
 
-    Raises InputError, with the path, if the file cannot be created or the disk is full.
+    A file that cannot be replaced, such as one that a container mounts, gets the text as its content. If it
+    refuses that as well, the temporary file stays.
+
+    Raises InputError, with the path, if the file cannot be created or the disk is full; with the name of the
+    temporary file, if the complete text could not get its place.
     """
     if os.fspath(path) == STDOUT:
         with _stdout() as file:
@@ -61,14 +65,26 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
             file.flush()
             if not direct:
                 os.fsync(file.fileno())
-        if not direct:
-            temporary.replace(target)
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
             raise _cannot_write(path, error) from error
         raise
+    if not direct:
+        _put_in_place(temporary, target, path)
+
+
+def _put_in_place(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None:
+    """Give the complete text its name, or, where that is refused, copy it into the file that has the name."""
+    try:
+        temporary.replace(target)
+    except OSError:
+        try:
+            shutil.copyfile(temporary, target)
+        except OSError as error:
+            raise InputError(f"{_cannot_write(path, error)}; the complete output is {temporary}") from error
+        temporary.unlink()
 
 
 @contextmanager

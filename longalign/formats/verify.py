@@ -24,7 +24,7 @@ from os import PathLike, fspath
 from longalign.errors import InputError, NoSuchRecord, UsageError
 from longalign.fasta import read_sequence
 from longalign.fasta.index import has_fresh_index
-from longalign.fasta.reader import RecordFile
+from longalign.fasta.reader import RecordFile, read_record
 from longalign.fasta.source import STDIN, shown_name
 from longalign.fasta.specs import can_read_again, sequence_of, split_spec
 from longalign.formats.columns import Beginnings, CigarRuns, Contradiction, complement_of, walk
@@ -183,10 +183,8 @@ class _Records:
         if self._all is None and (not can_read_again(self._spec) or self._reads > _KEPT_RECORDS):
             self._all = RecordFile(self._spec, [name] if has_fresh_index(self._spec) else None)
         try:
-            source = f"{self._spec}:{name}"
-            if self._all is None:
-                return read_sequence(source, alphabet)
-            return sequence_of(self._all.record(name), source, alphabet)
+            record = read_record(self._spec, name) if self._all is None else self._all.record(name)
+            return sequence_of(record, f"{self._spec}:{name}", alphabet)
         except NoSuchRecord as error:
             return error  # which is kept as well
         except InputError as error:

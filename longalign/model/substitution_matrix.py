@@ -56,9 +56,11 @@ class SubstitutionMatrix:
         if not isinstance(self.name, str) or not self.name or _NOT_IN_A_NAME.search(self.name):
             raise InputError(f"matrix {self.name!r}: a name has letters, digits and ._+- only")
         self._check_letters()
-        size, rows = len(self.letters), self.scores
-        if not isinstance(rows, Iterable) or not all(isinstance(row, Iterable) for row in rows):
-            raise InputError(f"matrix {self.name}: want rows of scores, not {rows!r}")
+        if not isinstance(self.scores, Iterable):
+            raise InputError(f"matrix {self.name}: want rows of scores, not {self.scores!r}")
+        size, rows = len(self.letters), tuple(self.scores)
+        if not all(isinstance(row, Iterable) for row in rows):
+            raise InputError(f"matrix {self.name}: want rows of scores, not {self.scores!r}")
         object.__setattr__(self, "scores", tuple(tuple(map(self._exact, row)) for row in rows))
         if len(self.scores) != size or any(len(row) != size for row in self.scores):
             raise InputError(f"matrix {self.name}: {size} letters need {size} rows of {size} scores")

@@ -64,6 +64,41 @@ def test_a_file_system_that_can_no_longer_be_written_is_one_line(
     assert str(caught.value) == f"{path}: cannot be written: {os.strerror(number).lower()}"
 
 
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM, errno.EXDEV])
+def test_a_file_that_cannot_be_replaced_gets_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Such as one that a container mounts, or another user's in a directory with the sticky bit."""
+    path = tmp_path / "x.paf"
+    path.write_text("old, and longer\n")
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with open_output(path) as file:
+        file.write("new\n")
+    assert path.read_text() == "new\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_text_that_gets_no_place_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.paf"
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    monkeypatch.setattr("shutil.copyfile", refuse)
+    with pytest.raises(InputError) as caught, open_output(path) as file:
+        file.write("new\n")
+    (left,) = tmp_path.iterdir()
+    assert left.read_text() == "new\n"
+    assert str(caught.value) == (
+        f"{path}: cannot be written: operation not permitted; the complete output is {left}"
+    )
+
+
 def test_permissions_and_links_stay(tmp_path: Path) -> None:
     path, link = tmp_path / "x.paf", tmp_path / "link.paf"
     path.write_text("old\n")

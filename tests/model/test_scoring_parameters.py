@@ -73,7 +73,7 @@ def test_half_a_convention_keeps_the_other_half() -> None:
         ({"scale": 0}, "scale must be a whole number from 1"),
     ],
 )
-def test_what_excludes_each_other_is_refused(arguments: dict[str, object], message: str) -> None:
+def test_parameters_that_make_no_sense_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=f"^scoring: {message}"):
         Scoring(**arguments)
 

@@ -161,6 +161,11 @@ def test_scorings_that_make_no_sense_are_refused(arguments, message):
         Scoring(**arguments)
 
 
+def test_rows_may_come_one_by_one():
+    rows = map(iter, [(1, -1), (-1, 1)])
+    assert SubstitutionMatrix("made", "AC", rows) == SubstitutionMatrix("made", "AC", ((1, -1), (-1, 1)))
+
+
 def test_lengths_at_which_a_matrix_could_leave_32_bits_are_refused():
     large = Scoring(gap_open=3, gap_extend=2, matrix=matrix_of([[1 << 20, 0], [0, 1]]))
     large.check_range(2000, 1900)

@@ -16,7 +16,7 @@ from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import publish as publish_module
 from longalign.backends.cuda.device import replay, strip_edges, sweep_block
-from longalign.backends.cuda.device.block_kinds import STORES_ROW
+from longalign.backends.cuda.device.block_kinds import FAST, FAST_ALTERNATE_ROWS, STORES_ROW
 from longalign.backends.cuda.kernels import sweep as sweep_kernel
 from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.planning import kernel_shape, packed_range
@@ -353,7 +353,21 @@ def test_best_cells_where_every_second_row_is_watched(
 ):
     """Many cells have almost the highest score. The best is in an unwatched row or an earlier row block."""
     monkeypatch.setattr(replay, "_HIGH", 0)
-    monkeypatch.setattr(replay, "WATCHED_BLOCKS", np.int32(0))
+    monkeypatch.setattr(sweep_kernel, "WATCHED_BLOCKS", np.int32(0))
+    kinds = []
+
+    def make(config, kind=FAST):
+        sweep = make_sweep_row_block(config, kind)
+
+        def counted(*arguments):
+            kinds.append(kind)
+            return sweep(*arguments)
+
+        return counted
+
+    make_sweep_row_block = sweep_block.make_sweep_row_block
+    monkeypatch.setattr(sweep_block, "make_sweep_row_block", make)
+    kernel_library.dispatcher.cache_clear()
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
@@ -361,6 +375,7 @@ def test_best_cells_where_every_second_row_is_watched(
     narrow = {"columns": 9, "block_rows": 8, **overrides}
     assert CudaBackend(warps=1, **narrow).choices(work)[0].config.may_skip_rows
     check_packed(work, **narrow)
+    assert FAST_ALTERNATE_ROWS in kinds
 
 
 @pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
