@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import threading
 
 from longalign.cli.command import CLOSED_PIPE, fail, run
 from longalign.cli.interrupts import Interrupts
@@ -29,15 +28,12 @@ def run_process(interrupts: Interrupts) -> int:
     # then ends the process by SIGINT whatever the exit code is. Evaluating another string clears the flag.
     eval("0")
     code = _flushed(code)
-    if interrupts.struck and _has_threads_to_wait_for():
+    if interrupts.struck:
+        # The end of the interpreter would wait for threads that the interrupt left behind, such as one that
+        # compiles, and for locks that they hold, such as that of HDF5.
         sys.stderr.flush()
         os._exit(code)
     return code
-
-
-def _has_threads_to_wait_for() -> bool:
-    """Whether the end of the interpreter would wait for threads, such as one that compiles."""
-    return any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
 
 
 def _flushed(code: int) -> int:

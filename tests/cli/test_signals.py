@@ -186,6 +186,25 @@ return 0"""
     assert (done.returncode, done.stdout, done.stderr) == (0, "written\n", "")
 
 
+def test_a_thread_that_an_interrupt_left_with_a_lock_of_hdf5_does_not_keep_the_process():
+    """Of a store that is written, objects are finalized at the end, which take that lock."""
+    body = f"""
+import threading, time
+import h5py
+from h5py._objects import phil
+taken = threading.Event()
+def hold():
+    with phil:
+        taken.set()
+        time.sleep(600)
+sys.last = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+threading.Thread(target=hold, daemon=True).start()
+taken.wait()
+{INTERRUPT}"""
+    done = in_process(body)
+    assert (done.returncode, done.stderr) == (130, "longalign: interrupted\n")
+
+
 def test_ignored_signals_stay_ignored():
     program = (
         "import signal, subprocess, sys\n"
